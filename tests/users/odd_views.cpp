@@ -1,0 +1,98 @@
+// odd_views.cpp - views whose rows run backwards, repeat or lie far apart, in kernels that read them row by row; and
+// rows through pointers that are updated in place while others are on their way.
+#include "tests/users/use.h"
+namespace users {
+namespace {
+
+struct Rows {
+  int R = 8, C = 48;
+};
+
+// --- a matrix read once, row by row: its largest and sum of each row, and every element
+template <class T>
+auto row_readings(const char* name) {
+  return kernel(name, [](const Rows& c, Tensor<const T, 2> x, Tensor<float, 2> y, Tensor<float, 2> s) {
+           auto r = program_id(0) * c.R;
+           auto a = cast(x.load({r, 3}, {c.R, c.C}), f32);
+           y.store({r, 0}, a * 2 + 1);
+           auto b = cast(x.load({r, 1}, {c.R, c.C}), f32);
+           s.store({r, 0}, sum(b * b, axis(1)));
+           auto d = cast(x.load({r, 2}, {c.R, c.C}), f32);
+           s.store({r, 1}, max(d, axis(1)));
+         })
+      .grid([](const Rows& c, const auto& x, const auto&, const auto&) { return Grid{cdiv(int(x.shape[0]), c.R)}; });
+}
+auto readings_f = row_readings<float>("user_row_readings_f");
+auto readings_h = row_readings<half>("user_row_readings_h");
+auto readings_d = row_readings<double>("user_row_readings_d");
+auto readings_b = row_readings<int8_t>("user_row_readings_b");
+
+/// From `first`, rows `pitch` and columns `step` apart.
+struct Way {
+  int64_t first, pitch, step;
+};
+template <class T, class K>
+Job read_rows(Env& e, const K& k, int R, int C) {
+  auto x = integers<T>(e, 40000, -20, 20);
+  const std::vector<Way> ways{{30000, -200, 1}, {0, 200, 1}, {500, 0, 1},     {39000, -300, -1},
+                              {20000, -1, 200}, {0, 1, 201}, {20003, -57, 1}, {0, 51, 1}};
+  Job j;
+  std::vector<Array<float>> ys, ss;
+  for (const Way& w : ways) {
+    ys.push_back(constant<float>(e, 64 * R, 7)), ss.push_back(constant<float>(e, 2 * R, 7));
+    j.add(k, Rows{}, TensorView<const T, 2>(x.p + w.first, {R, C}, {w.pitch, w.step}), ys.back().view(R, 64),
+          ss.back().view(R, 2));
+  }
+  j.check = [=]() -> std::string {
+    for (size_t q = 0; q < ways.size(); ++q) {
+      const Way w = ways[q];
+      auto at = [&](int r, int c) { return c < C ? x[w.first + r * w.pitch + c * w.step] : 0.; };
+      std::vector<double> y(64 * R, 7), s(2 * R, 7);
+      for (int r = 0; r < R; ++r) {
+        s[2 * r] = 0, s[2 * r + 1] = -1e9;
+        for (int c = 0; c < 48; ++c) {
+          y[r * 64 + c] = at(r, c + 3) * 2 + 1;
+          s[2 * r] += at(r, c + 1) * at(r, c + 1);
+          s[2 * r + 1] = std::max(s[2 * r + 1], at(r, c + 2));
+        }
+      }
+      if (auto w = agree(ys[q].now(), y, 1e-6, 1e-6); !w.empty()) return std::to_string(q) + " y " + w;
+      if (auto w = agree(ss[q].now(), s, 1e-6, 1e-6); !w.empty()) return std::to_string(q) + " s " + w;
+    }
+    return "";
+  };
+  return j;
+}
+Register a1("row_readings_f", [](Env& e) { return read_rows<float>(e, readings_f, 32, 100); });
+Register a2("row_readings_h", [](Env& e) { return read_rows<half>(e, readings_h, 29, 50); });
+Register a3("row_readings_d", [](Env& e) { return read_rows<double>(e, readings_d, 32, 64); });
+Register a4("row_readings_b", [](Env& e) { return read_rows<int8_t>(e, readings_b, 31, 51); });
+
+// --- so many boxes that each is a call
+auto many_rows = kernel("user_many_rows", [](const Rows& c, Tensor<const float, 2> x, Tensor<float, 2> y) {
+                   auto r = program_id(0) * c.R;
+                   for (int k = 0; k < 130; ++k) y.store({r, k * 40}, x.load({r, k * 37}, {c.R, 40}));
+                 }).grid([](const Rows& c, const auto& x, const auto&) { return Grid{cdiv(int(x.shape[0]), c.R)}; });
+Register a5("many_rows", [](Env& e) {
+  const int R = 20, C = 37 * 130 + 1, pitch = C + 5;
+  auto x = random<float>(e, R * pitch);
+  auto y = constant<float>(e, R * 5200, 0), z = constant<float>(e, R * 5200, 0);
+  Job j;
+  j.add(many_rows, Rows{}, TensorView<const float, 2>(x.p, {R, C}, {pitch, 1}), y.view(R, 5200));
+  j.add(many_rows, Rows{}, TensorView<const float, 2>(x.p + (R - 1) * pitch, {R, C}, {-pitch, 1}), z.view(R, 5200));
+  j.check = [=]() -> std::string {
+    std::vector<double> w(R * 5200), v(R * 5200);
+    for (int r = 0; r < R; ++r)
+      for (int k = 0; k < 130; ++k)
+        for (int i = 0; i < 40; ++i) {
+          w[r * 5200 + k * 40 + i] = k * 37 + i < C ? x[r * pitch + k * 37 + i] : 0;
+          v[r * 5200 + k * 40 + i] = k * 37 + i < C ? x[(R - 1 - r) * pitch + k * 37 + i] : 0;
+        }
+    if (auto s = agree(y.now(), w, 1e-9, 1e-7); !s.empty()) return s;
+    return agree(z.now(), v, 1e-9, 1e-7);
+  };
+  return j;
+});
+
+}  // namespace
+}  // namespace users
