@@ -94,5 +94,122 @@ Register a5("many_rows", [](Env& e) {
   return j;
 });
 
+// --- one piece of memory under several names: what was read stays what it was, whatever is written until it is used
+struct Lanes {
+  int B = 64;
+};
+auto names = kernel("user_names", [](const Lanes& c, Tensor<float, 2> a, Ptr<float> p, Ptr<float> out, I32 n) {
+               auto i = arange(0, c.B);
+               int at = 0;
+               auto leave = [&](const Tile& x) { store(out + at * c.B + i, x), ++at; };
+               auto here = a.ptr();
+               // A box of the view.
+               Tile x = load(here + i);
+               a.store({0, 0}, full({1, 48}, 9, f32));
+               leave(x * x + x);
+               // A view of the pointer's memory, and a branch.
+               Tile y = load(p + i), z = load(p + 1 + i);
+               make_view<float>(p, {n, 8}, {8, 1}).store({1, 0}, full({4, 8}, 5, f32));
+               leave(y - z * y);
+               Tile u = load(p + 64 + i);
+               if_(n > 3, [&] { store(p + 70 + i, full({c.B}, -3, f32)); });
+               leave(u + 1);
+               // Moved by one place in every iteration, in place.
+               auto q = p + 200;
+               for (auto k : range(0, n)) {
+                 Tile v = load(q + i);
+                 store(q + 1 + i, v + cast(k, f32));
+                 q = q + 1;
+               }
+               // Rows that overlap, each read before any is written.
+               Tile rows = arange(0, 4).col() * 16 + arange(0, 32).row();
+               Tile w = load(p + 400 + rows);
+               store(p + 410 + rows, w * 2);
+               // Sums, and a loop until something holds.
+               Tile s = load(p + 600 + i);
+               auto total = sum(s);
+               store(p + 590 + i, s * 2);
+               leave(s - total);
+               Tile t = load(p + 700 + i), m = 0;
+               while_([&] { return m < n; },
+                      [&] {
+                        store(p + 700 + i, t + cast(m, f32));
+                        m += 1;
+                      });
+               leave(t);
+               // Read twice, and each time what is there.
+               Tile one = load(p + 800 + i, {.mask = i < n * 9, .other = 4});
+               store(p + 800 + i, one + 1);
+               Tile two = load(p + 800 + i, {.mask = i < n * 9, .other = 4});
+               store(p + 801 + i, two + one);
+               leave(one * two);
+               atomic_add(p + 900 + i % 8, 1.f, {.order = Order::relaxed});
+               Tile b = load(p + 880 + i);
+               atomic_add(p + 890 + i, b);
+               leave(b);
+             }).grid([](const Lanes&, const auto&, float*, float*, int) { return Grid{1}; });
+Register a6("names", [](Env& e) {
+  const std::vector<int> all{0, 1, 5, 7};
+  Job j;
+  std::vector<Array<float>> as, ps, outs;
+  for (int n : all) {
+    as.push_back(integers<float>(e, 2 * 100, -9, 9)), ps.push_back(integers<float>(e, 1000, -9, 9));
+    outs.push_back(constant<float>(e, 7 * 64, 0));
+    j.add(names, Lanes{}, as.back().view(2, 100), ps.back().p, outs.back().p, n);
+  }
+  j.check = [=]() -> std::string {
+    for (size_t q = 0; q < all.size(); ++q) {
+      const int n = all[q];
+      std::vector<double> a, p, out;
+      for (int i = 0; i < 200; ++i) a.push_back(as[q][i]);
+      for (int i = 0; i < 1000; ++i) p.push_back(ps[q][i]);
+      auto read = [&](int at) { return std::vector<double>(p.begin() + at, p.begin() + at + 64); };
+      auto leave = [&](auto f) {
+        for (int i = 0; i < 64; ++i) out.push_back(f(i));
+      };
+      leave([&](int i) { return a[i] * a[i] + a[i]; });
+      std::fill_n(a.begin(), 48, 9.);
+      auto y = read(0), z = read(1), u = read(64);
+      leave([&](int i) { return y[i] - z[i] * y[i]; });
+      for (int r = 1; r < std::min(5, n); ++r) std::fill_n(p.begin() + r * 8, 8, 5.);
+      if (n > 3) std::fill_n(p.begin() + 70, 64, -3.);
+      leave([&](int i) { return u[i] + 1; });
+      for (int k = 0; k < n; ++k) {
+        auto v = read(200 + k);
+        for (int i = 0; i < 64; ++i) p[201 + k + i] = v[i] + k;
+      }
+      const auto before = p;
+      for (int i = 0; i < 80; ++i) p[410 + i] = 2 * before[400 + i];
+      auto s = read(600);
+      double total = 0;
+      for (double x : s) total += x;
+      for (int i = 0; i < 64; ++i) p[590 + i] = s[i] * 2;
+      leave([&](int i) { return s[i] - total; });
+      auto t = read(700);
+      if (n)
+        for (int i = 0; i < 64; ++i) p[700 + i] = t[i] + n - 1;
+      leave([&](int i) { return t[i]; });
+      auto one = read(800);
+      for (int i = 0; i < 64; ++i)
+        if (i >= n * 9) one[i] = 4;
+      for (int i = 0; i < 64; ++i) p[800 + i] = one[i] + 1;
+      auto two = read(800);
+      for (int i = 0; i < 64; ++i)
+        if (i >= n * 9) two[i] = 4;
+      for (int i = 0; i < 64; ++i) p[801 + i] = two[i] + one[i];
+      leave([&](int i) { return one[i] * two[i]; });
+      for (int i = 0; i < 8; ++i) p[900 + i] += 8;
+      auto b = read(880);
+      for (int i = 0; i < 64; ++i) p[890 + i] += b[i];
+      leave([&](int i) { return b[i]; });
+      if (auto w = agree(outs[q].now(), out, 1e-6, 1e-6); !w.empty()) return std::to_string(n) + " out " + w;
+      if (auto w = agree(ps[q].now(), p, 1e-6, 1e-6); !w.empty()) return std::to_string(n) + " p " + w;
+      if (auto w = agree(as[q].now(), a, 1e-6, 1e-6); !w.empty()) return std::to_string(n) + " a " + w;
+    }
+    return "";
+  };
+  return j;
+});
+
 }  // namespace
 }  // namespace users
