@@ -35,7 +35,7 @@ class RandomGrids : public ::testing::Test {
     });
     MemoryOnDevice there(device, m);
     Stream& stream = device->default_stream();
-    Status ran = k.try_launch(stream, {seed}, Grid{Maker::kPrograms}, static_cast<const T*>(there.template data<T>(0)),
+    Status ran = launch_one_way(k, device, seed, Grid{Maker::kPrograms}, static_cast<const T*>(there.template data<T>(0)),
                               there.template data<T>(1), there.template data<Wide>(2), m.width, m.height, m.start,
                               m.few, m.far);
     if (ran.ok()) ran = stream.synchronize();
