@@ -94,6 +94,63 @@ Register a5("many_rows", [](Env& e) {
   return j;
 });
 
+// --- boxes of products that begin in front of the view's first column, of rows of any length
+struct Taps {
+  int N = 64, K = 32, stages = 2;
+};
+template <class T>
+auto taps_of(const char* name) {
+  return kernel(name, [](const Taps& c, Tensor<const T, 2> w, Tensor<const T, 2> x, Tensor<float, 2> y, I32 taps, I32 from) {
+           auto j = program_id(0) * c.N;
+           Tile acc = zeros({64, c.N}, f32);
+           for (auto t : range(0, taps))
+             for (auto k : range(0, x.dim(0), c.K, {.stages = c.stages}))
+               acc = dot(w.load({0, t * x.dim(0) + k}, {64, c.K}), x.load({k, j + t - from}, {c.K, c.N}), acc);
+           y.store({0, j}, acc);
+         })
+      .grid([](const Taps& c, const auto&, const auto& x, const auto&, int, int) {
+        return Grid{cdiv(int(x.shape[1]), c.N)};
+      });
+}
+auto taps_h = taps_of<half>("user_taps_h");
+auto taps_b = taps_of<bfloat16>("user_taps_b");
+template <class T, class K>
+Job tap(Env& e, const K& k) {
+  struct Size {
+    int rows, columns, pitch, taps, from;
+  };
+  const std::vector<Size> all{{32, 128, 128, 3, 1}, {64, 101, 101, 3, 1}, {40, 77, 79, 5, 3}, {33, 130, 131, 4, 70},
+                              {32, 64, 65, 0, 0},   {0, 64, 64, 3, 1},    {64, 64, 64, 1, 1}, {96, 65, 67, 2, -64}};
+  Job j;
+  std::vector<Array<T>> ws, xs;
+  std::vector<Array<float>> ys;
+  for (const Size& s : all) {
+    ws.push_back(integers<T>(e, 64 * std::max(1, s.taps * s.rows), -2, 3));
+    xs.push_back(integers<T>(e, std::max(1, s.rows * s.pitch), -2, 3));
+    ys.push_back(constant<float>(e, 64 * s.columns, 7));
+    j.add(k, Taps{}, ws.back().view(64, s.taps * s.rows), TensorView<const T, 2>(xs.back().p, {s.rows, s.columns}, {s.pitch, 1}),
+          ys.back().view(64, s.columns), s.taps, s.from);
+  }
+  j.check = [=]() -> std::string {
+    for (size_t q = 0; q < all.size(); ++q) {
+      const Size s = all[q];
+      const int depth = s.taps * s.rows;
+      const auto want = product(
+          64, s.columns, depth, [&](int m, int i) { return ws[q][size_t(m) * depth + i]; },
+          [&](int i, int n) {
+            const int at = n + i / s.rows - s.from;
+            return at >= 0 && at < s.columns ? xs[q][size_t(i % s.rows) * s.pitch + at] : 0.;
+          });
+      // The last box of a tap reaches into the next one's weights, where the rows are zeros.
+      if (auto w = agree(ys[q].now(), want, 1e-6, 1e-6); !w.empty()) return std::to_string(q) + ": " + w;
+    }
+    return "";
+  };
+  return j;
+}
+Register a7("taps_h", [](Env& e) { return tap<half>(e, taps_h); });
+Register a8("taps_b", [](Env& e) { return tap<bfloat16>(e, taps_b); });
+
 // --- one piece of memory under several names: what was read stays what it was, whatever is written until it is used
 struct Lanes {
   int B = 64;
