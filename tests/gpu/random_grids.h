@@ -128,7 +128,7 @@ class GridMaker : Choices {
   }
 
   void statement(int depth) {
-    switch (number(depth < 2 ? 9 : 6)) {
+    switch (number(depth < 2 ? 10 : 7)) {
       case 0:
         total_ = tame(total_ + neighbour(Tile(number(5) - 2), Tile(number(5) - 2)));
         return;
@@ -156,7 +156,9 @@ class GridMaker : Choices {
         return update();
       case 5:
         return substitute();
-      case 6: {
+      case 6:
+        return ring();
+      case 7: {
         for (auto i : range(0, one_in(2) ? Tile(a_.few) : Tile(1 + number(4)))) {
           moved_.push_back(&i);
           statement(depth + 1), statement(depth + 1);
@@ -164,7 +166,7 @@ class GridMaker : Choices {
         }
         return;
       }
-      case 7:
+      case 8:
         return if_(a_.few > number(6), [&] { statement(depth + 1), statement(depth + 1); });
       default: {
         Tile i = 0;
@@ -212,6 +214,42 @@ class GridMaker : Choices {
     if (one_in(3)) write(place(), b);
     if (one_in(3)) total_ = tame(total_ + a);
     if (one_in(4)) leave(tile::sum(tame(c, 2), axis(number(shape_.rank()))));
+  }
+
+  /// A field that is closed to a ring, or ends, and is replaced by what its neighbours say.
+  void ring() {
+    const Tile i = index(), n = one_in(2) ? Tile(a_.width) : Tile(static_cast<int>(shape_.elements()));
+    const bool masked = one_in(3);
+    auto beside = [&](int k) -> Tile {
+      switch (number(6)) {
+        case 0:
+          return (i + k + n) % n;
+        case 1:
+          return floor_mod(i + k, n);
+        case 2:
+          return k < 0 ? where(i == 0, n - 1, i - 1) : where(i == n - 1, 0, i + 1);
+        case 3:
+          return min(max(i + k, 0), n - 1);
+        case 4:
+          return where(i + k < n, i + k, n - 1);
+        default:
+          return i + k;
+      }
+    };
+    auto read = [&](int k) {
+      const Tile at = broadcast_to(beside(k), shape_), ok = (i + k >= 0) & (i + k < n);
+      return cast(masked ? load(field_ + at, {.mask = ok, .other = 1}) : load(field_ + at), wide());
+    };
+    for (auto t : range(0, one_in(2) ? Tile(a_.few) : Tile(1 + number(2)))) {
+      Tile next = read(-1) - read(1) * 2 + cast(t, wide());
+      if (one_in(2)) next = next + read(0);
+      if (one_in(2)) next = next + read(2) - read(-2);
+      const Tile narrow = cast(tame(next), dtype_of<T>());
+      if (one_in(2))
+        store(field_ + i, narrow, {.mask = i < n});
+      else
+        store(field_ + i, narrow);
+    }
   }
 
   /// A matrix whose rows, or columns, are replaced one after the other by what was made of the others.
