@@ -93,12 +93,13 @@ class LoopMaker : Choices {
   }
   /// Where a box starts along one dim.
   Tile place() {
+    if (tight_ && one_in(4)) return *outer_.back() - number(40);  // in front of the first row or column
     if (tight_ && one_in(3)) return *outer_.back();
     if (tight_) return *outer_.back() + *outer_[number(static_cast<int>(outer_.size()))] % 16;
     switch (number(5)) {
       case 0: return Tile(0);
       case 1: return row_;
-      case 2: return *outer_[number(static_cast<int>(outer_.size()))] + number(24);
+      case 2: return *outer_[number(static_cast<int>(outer_.size()))] + (number(32) - 8);
       case 3:
         if (block_) return *block_ * kBlockRows;
         [[fallthrough]];
