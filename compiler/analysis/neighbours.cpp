@@ -100,7 +100,11 @@ Step Steps::made(Value value, int64_t dim, int depth) {
       })
       .Default([&](Operation* o) -> Step {
         if (o->getNumOperands() == 0 || isa<LoadOp, GatherOp>(o)) return std::nullopt;
-        return llvm::all_of(o->getOperands(), [&](Value v) { return along(v) == 0; }) ? Step(0) : std::nullopt;
+        // What loops and branches begin with, or are told by, may have other dims.
+        return llvm::all_of(o->getOperands(), [&](Value v) {
+          auto tile = dyn_cast<RankedTensorType>(v.getType());
+          return (!tile || tile.getRank() == type.getRank()) && along(v) == 0;
+        }) ? Step(0) : std::nullopt;
       });
 }
 

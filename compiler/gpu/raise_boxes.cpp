@@ -14,7 +14,6 @@
 // (counts.h): as zeros they are as good.
 //
 // Only where bulk copies can then load all operands that the loop gathers: others are as well off as they are.
-#include <cstdlib>
 
 #include "compiler/analysis/facts.h"
 #include "compiler/gpu/counts.h"
@@ -327,7 +326,6 @@ class RaiseBoxesPass : public PassWrapper<RaiseBoxesPass, OperationPass<func::Fu
   StringRef getDescription() const override { return "make boxes of views of matrices that loops of products gather"; }
 
   void runOnOperation() override {
-    if (std::getenv("TILE_NO_BOXES")) return;
     SmallVector<scf::ForOp> loops;
     getOperation().walk([&](scf::ForOp loop) {
       if (!loop.getBody()->getOps<DotOp>().empty()) loops.push_back(loop);

@@ -54,12 +54,12 @@ class Emitter {
   /// The buffer's tile is read at `address` from here on: in the arena, or where the same elements lie in the same
   /// order.
   void readAt(const Ref& ref, llvm::Value* address) { elsewhere_[plan.root(ref.buffer)] = address; }
-  /// The same while `body` runs only.
-  void whileReadAt(const Ref& ref, llvm::Value* address, llvm::function_ref<void()> body) {
-    const auto before = elsewhere_;
-    readAt(ref, address);
+  /// The same while `body` runs only; `pitch` as in readRowsAt, or null.
+  void whileReadAt(const Ref& ref, llvm::Value* address, llvm::Value* pitch, llvm::function_ref<void()> body) {
+    const auto before = elsewhere_, apart = pitches_;
+    readRowsAt(ref, address, pitch);
     body();
-    elsewhere_ = before;
+    elsewhere_ = before, pitches_ = apart;
   }
   /// The same of a matrix whose rows lie `pitch` elements apart, for readers that ask for it.
   void readRowsAt(const Ref& ref, llvm::Value* address, llvm::Value* pitch) {

@@ -205,7 +205,8 @@ llvm::Value* Nest::elementNumber(const Ref& ref, const Access& a) {
       llvm::Value* i = a.loop[d] < 0 || group_[a.loop[d]] < 0 ? e_.i64(0) : index_[group_[a.loop[d]]];
       return e_.b.CreateAdd(i, e_.i64(a.offset[d]), "", true, true);
     };
-    return e_.b.CreateAdd(e_.b.CreateMul(index(0), pitch, "", true, true), index(1), "", true, true);
+    // Rows may run backwards: signed.
+    return e_.b.CreateAdd(e_.b.CreateMul(index(0), pitch, "", false, true), index(1), "", false, true);
   }
   SmallVector<int64_t, 4> strides = loopStrides(ref, a);
   int64_t fixed = ref.offset;

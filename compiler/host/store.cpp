@@ -139,13 +139,17 @@ LogicalResult callStore(Emitter& e, StoreOp op, const Ref& from) {
       << (mayStream(op.getView()) ? "_stream" : "") << box.name() << "_of_" << op.getIndices().size() << "_from"
       << from.offset;
   for (int64_t stride : from.strides) out << "_" << stride;
+  llvm::Value* pitch = e.pitchOf(from);
   SmallVector<llvm::Value*> arguments(box.words());
   arguments.push_back(e.arenaBase(from));
+  if (pitch) arguments.push_back(pitch), out << "_apart";
   bool ok = true;
   e.callShared(name, arguments, [&](ArrayRef<llvm::Value*> p) {
+    llvm::Value* inside = pitch ? p.back() : nullptr;
+    if (pitch) p = p.drop_back();
     const auto [view, indices] = box.inside(p);
     const Box there(e, view, indices, op.getView().getType().getElementType(), op.getValue().getType());
-    e.whileReadAt(from, p.back(), [&] { ok = succeeded(storeBox(e, op, view, there)); });
+    e.whileReadAt(from, p.back(), inside, [&] { ok = succeeded(storeBox(e, op, view, there)); });
   });
   return success(ok);
 }

@@ -1,9 +1,9 @@
 // math_functions.h - transcendental functions as straight-line LLVM IR (no calls, no branches), for scalars and
 // vectors. f32 results are within 2 ulp (pow, tan, atan, atan2, expm1, log1p and what is made of log1p: 4 ulp, lgamma,
 // tgamma, normcdf, normcdfinv: 5, erfc: 6, erfinv: 3, erfcinv: 4) including subnormals, infinities and NaN where the
-// machine keeps subnormals. sin, cos and tan reduce their argument in f64, unless it is known to be small: accurate for |x| < 2^40. lgamma below -2,
-// where it has zeros: 5 ulp of lgamma(-x). Bessel functions are those of f64, rounded: within 1 ulp up to 8, from there
-// on of the height of the wave.
+// machine keeps subnormals. sin, cos and tan reduce their argument in f64, unless it is known to be small: accurate for
+// |x| < 2^40. lgamma below -2, where it has zeros: 5 ulp of lgamma(-x). Bessel functions are those of f64, rounded:
+// within 1 ulp up to 8, from there on of the height of the wave.
 #pragma once
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/IR/IRBuilder.h"

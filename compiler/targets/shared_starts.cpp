@@ -71,6 +71,7 @@ PreservedAnalyses SharedStarts::run(Function& function, FunctionAnalysisManager&
       if (e.y != e.x) ++uses[startOf(e, e.y)];
     }
     std::map<Start, Value*> starts;
+    SmallVector<Instruction*> replaced;  // erased in the end: no new address may have the number of an old one
     for (const Element& e : elements) {
       const bool byX = uses[startOf(e, e.x)] > 1 && pays(e, e.y), byY = uses[startOf(e, e.y)] > 1 && pays(e, e.x);
       if (!byX && !byY) continue;
@@ -83,8 +84,9 @@ PreservedAnalyses SharedStarts::run(Function& function, FunctionAnalysisManager&
       if (!start) start = b.CreateGEP(b.getInt8Ty(), e.address->getPointerOperand(), bytes(shared));
       Value* address = b.CreateGEP(b.getInt8Ty(), start, bytes(own));
       e.address->replaceAllUsesWith(address);
-      e.address->eraseFromParent();
+      replaced.push_back(e.address);
     }
+    for (Instruction* address : replaced) address->eraseFromParent();
   }
   return PreservedAnalyses::none();
 }

@@ -65,7 +65,8 @@ class Bounds {
  private:
   static constexpr int kDeepest = 16;
 
-  static Interval exactly(double value) { return {value, value, !std::isnan(value)}; }
+  /// A NaN is anything: it is between no ends, and comparisons with it choose either.
+  static Interval exactly(double value) { return std::isnan(value) ? Interval() : Interval{value, value, true}; }
 
   Interval ofCarried(BlockArgument x) {
     auto loop = dyn_cast<scf::ForOp>(x.getOwner()->getParentOp());

@@ -93,12 +93,13 @@ class LoopMaker : Choices {
   }
   /// Where a box starts along one dim.
   Tile place() {
+    if (tight_ && one_in(4)) return *outer_.back() - number(40);  // in front of the first row or column
     if (tight_ && one_in(3)) return *outer_.back();
     if (tight_) return *outer_.back() + *outer_[number(static_cast<int>(outer_.size()))] % 16;
     switch (number(5)) {
       case 0: return Tile(0);
       case 1: return row_;
-      case 2: return *outer_[number(static_cast<int>(outer_.size()))] + number(24);
+      case 2: return *outer_[number(static_cast<int>(outer_.size()))] + (number(32) - 8);
       case 3:
         if (block_) return *block_ * kBlockRows;
         [[fallthrough]];
@@ -260,7 +261,10 @@ class LoopMaker : Choices {
     Tile at = row_;
     const Tile by = limit_ % 7;
     const bool moves = one_in(2);
-    for (auto t : range(number(2), one_in(2) ? Tile(number(5)) : limit_ % 4, 1 + number(2))) {
+    const bool down = one_in(4);
+    Tile from = down ? Tile(number(4)) : Tile(number(2)), to = down ? Tile(-1) : one_in(2) ? Tile(number(5)) : limit_ % 4;
+    if (!down && one_in(4)) from = from + limit_ % 2 - 1, to = from + number(4);
+    for (auto t : down ? range(from, to, -1 - number(2)) : range(from, to, 1 + number(2))) {
       const Tile made = at + t * 5;
       for (const Tile* one : std::initializer_list<const Tile*>{&at, &t, &made}) outer_.push_back(one);
       if (depth > 1)
@@ -280,8 +284,13 @@ class LoopMaker : Choices {
     Tile at = Tile(number(30));
     const Tile by = limit_ % 9;
     const bool moves = one_in(3);
-    const LoopOptions options{.stages = pick_of({0, 1, 2, 2, 3, 3, 4})};
-    for (auto i : range(number(20), one_in(3) ? Tile(number(200)) : Tile(limit_), step, options)) {
+    LoopOptions options{.stages = pick_of({0, 1, 2, 2, 3, 3, 4})};
+    if (one_in(10)) options.unroll = 1 + number(3);
+    // Bounds and a step of the launch, or places that the loop around says.
+    Tile low = Tile(number(20)), high = one_in(3) ? Tile(number(200)) : Tile(limit_), by_step = Tile(step);
+    if (one_in(5)) low = *outer_[number(static_cast<int>(outer_.size()))] * 8, high = low + (one_in(2) ? limit_ : number(99));
+    if (one_in(5)) by_step = (limit_ % 3 + 1) * 16;
+    for (auto i : range(low, high, by_step, options)) {
       const Tile moved = moves ? at + i : Tile(i);
       outer_.push_back(&moved);
       tight_ = true;

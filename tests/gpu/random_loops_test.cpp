@@ -78,8 +78,7 @@ class RandomLoops : public ::testing::Test {
     OnDevice<int32_t> blocks(device, m.blocks, kBlocks);
     OnDevice<int8_t> bytes(device, m.bytes, m.kTermRows * m.kTermColumns);
     Stream& stream = device->default_stream();
-    Status ran = make().try_launch(
-        stream, {seed}, Grid{kPrograms}, views[0], views[1], views[2],
+    Status ran = launch_one_way(make(), device, seed, Grid{kPrograms}, views[0], views[1], views[2],
         TensorView<const Sum, 2>(terms.data(), {m.kTermRows, m.kTermColumns}),
         static_cast<const int32_t*>(blocks.data()),
         TensorView<const int8_t, 2>(bytes.data(), {m.kTermRows, m.kByteColumns}, {m.kTermColumns, 1}),

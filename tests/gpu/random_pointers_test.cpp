@@ -45,7 +45,7 @@ class RandomPointers : public ::testing::Test {
     });
     MemoryOnDevice there(device, m);
     Stream& stream = device->default_stream();
-    Status ran = k.try_launch(stream, {seed}, Grid{Maker::kPrograms}, there.template data<T>(memory),
+    Status ran = launch_one_way(k, device, seed, Grid{Maker::kPrograms}, there.template data<T>(memory),
                               static_cast<const T*>(there.template data<T>(input)),
                               static_cast<const int32_t*>(there.template data<int32_t>(places)),
                               there.template data<int32_t>(counters), m.step, m.pitch, m.limit, m.skip);

@@ -68,3 +68,31 @@ func.func @places(%x: !tile.ptr<f16> {tile.align = 16 : i32}, %y: !tile.ptr<f16>
   tile.scatter %v, %y offsets %i : tensor<1024xi32> : tensor<1024xf16>, !tile.ptr<f16>
   return
 }
+
+// -----
+
+// Offsets that a loop made, which carries a vector beside them: no dim of the vector is one of theirs.
+// CHECK-LABEL: func.func @made_in_a_loop
+// CHECK: tile.gather %arg0
+func.func @made_in_a_loop(%x: !tile.ptr<f16> {tile.align = 16 : i32}, %y: !tile.view<2 x f16>, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %vector = tile.splat %n : i32 -> tensor<32xi32>
+  %start = arith.constant dense<0> : tensor<32x64xi32>
+  %made:2 = scf.for %k = %c0 to %n step %c1 iter_args(%v = %vector, %a = %start) -> (tensor<32xi32>, tensor<32x64xi32>) : i32 {
+    %w = arith.addi %v, %v : tensor<32xi32>
+    %column = tile.reshape %w : tensor<32xi32> -> tensor<32x1xi32>
+    %more = tile.broadcast %column : tensor<32x1xi32> -> tensor<32x64xi32>
+    %b = arith.addi %a, %more : tensor<32x64xi32>
+    scf.yield %w, %b : tensor<32xi32>, tensor<32x64xi32>
+  }
+  %nine = arith.constant dense<9> : tensor<64xi32>
+  %i = tile.iota : tensor<64xi32>
+  %i9 = arith.muli %i, %nine : tensor<64xi32>
+  %row = tile.reshape %i9 : tensor<64xi32> -> tensor<1x64xi32>
+  %rows = tile.broadcast %row : tensor<1x64xi32> -> tensor<32x64xi32>
+  %at = arith.addi %made#1, %rows : tensor<32x64xi32>
+  %v = tile.gather %x offsets %at : tensor<32x64xi32> : !tile.ptr<f16> -> tensor<32x64xf16>
+  tile.store %v, %y[%c0, %c0 : i32, i32] : tensor<32x64xf16>, !tile.view<2 x f16>
+  return
+}

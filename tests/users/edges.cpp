@@ -356,5 +356,34 @@ Register r12("few_sb", [](Env& e) { return few_bits<int8_t, bfloat16>(e, bits_sb
 Register r13("few_ub", [](Env& e) { return few_bits<uint8_t, bfloat16>(e, bits_ub); });
 Register r14("few_sh", [](Env& e) { return few_bits<int8_t, half>(e, bits_sh); });
 
+// --- sines of whole numbers, and of what lies next to the zeros: small arguments find their quadrant in f32
+auto near_sines = kernel("user_near_sines", [](const Block& c, Ptr<float> out) {
+                    auto i = program_id(0) * c.B + arange(0, c.B);
+                    auto w = cast(i % 32768, f32);
+                    Tile x[] = {w, w * 1.57079637f, -w * 0.785398185f, w * 0.25f - 4000.f};
+                    for (int k = 0; k < 4; ++k) {
+                      store(out + (k * 3 + 0) * 32768 + i, sin(x[k]));
+                      store(out + (k * 3 + 1) * 32768 + i, cos(x[k]));
+                      store(out + (k * 3 + 2) * 32768 + i, x[k]);
+                    }
+                  }).grid([](const Block& c, float*) { return Grid{32768 / c.B}; });
+Register r15("near_sines", [](Env& e) {
+  auto out = constant<float>(e, 12 * 32768, 0);
+  Job j;
+  j.add(near_sines, Block{512}, out.p);
+  j.check = [=]() -> std::string {
+    auto got = out.now();
+    std::vector<double> want(got.size());
+    for (int k = 0; k < 4; ++k)
+      for (int i = 0; i < 32768; ++i) {
+        const double x = got[(k * 3 + 2) * 32768 + i];
+        want[k * 3 * 32768 + i] = std::sin(x), want[(k * 3 + 1) * 32768 + i] = std::cos(x);
+        want[(k * 3 + 2) * 32768 + i] = x;
+      }
+    return agree(got, want, 1e-30, 1.8e-7);
+  };
+  return j;
+});
+
 }  // namespace
 }  // namespace users

@@ -246,7 +246,9 @@ class BoxCopy {
       Value* secondInside = !isInPairs_ || cols_.whole ? nullptr : columnCondition(col64, c * elements + 1, partial);
       Value* colInBox =
           c + threadCols <= chunksPerRow ? nullptr : b_.CreateICmpULT(threadCol, e_.i32(chunksPerRow - c));
-      Value* readAny = e_.andAll({exists, colInside});
+      // Of two elements the second is inside alone where the box begins in front of the first column.
+      const bool eachAlone = secondInside && !cols_.fromZero;
+      Value* readAny = e_.andAll({exists, eachAlone ? b_.CreateOr(colInside, secondInside) : colInside});
       // Row r of the thread is inside when threadRow + r < rows inside: one comparison with a constant per row. Rows in
       // front of the view's first need another, in front of the loop if the box's rows are the same in all iterations;
       // else both are one, where such rows are unsigned numbers past all counts.
@@ -286,7 +288,8 @@ class BoxCopy {
         };
         Value* rowInBox = r + threadRows <= boxRows ? nullptr : b_.CreateICmpULT(threadRow, e_.i32(boxRows - r));
         Value *target = address.at(e_.scalar(op_.getTarget()), r, c * bytes), *write = e_.andAll({rowInBox, colInBox});
-        copier.copy(target, source, read, partial, write);
+        auto readFirst = [=, this] { return eachAlone ? e_.andAll({read(), colInside}) : read(); };
+        copier.copy(target, source, readFirst, partial, write);
         if (!isInPairs_) continue;
         auto second = [=, this, &above] { return b_.CreateGEP(element, above[{b_.GetInsertBlock(), c}], e_.i64(1)); };
         auto readSecond = [=, this] { return e_.andAll({read(), secondInside}); };
