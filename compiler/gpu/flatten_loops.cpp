@@ -58,10 +58,10 @@ class Nest {
   bool widen() {
     scf::ForOp top = loops_.front(), outer = dyn_cast<scf::ForOp>(top->getParentOp());
     if (!outer || !canCount(outer) || !canCount(top) || !isOnlyAddresses(outer, top)) return false;
-    SmallVector<scf::ForOp> before = loops_;
     loops_.insert(loops_.begin(), outer);
     if (sort()) return true;
-    loops_ = std::move(before);
+    loops_.erase(loops_.begin());
+    sort();  // what the others carry, as it was
     return false;
   }
   bool isOne() const { return loops_.size() == 1; }

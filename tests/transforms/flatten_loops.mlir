@@ -236,3 +236,42 @@ func.func @masks(%n: i32, %X: !view) -> tensor<64x64xf32> {
   }
   return %r1 : tensor<64x64xf32>
 }
+
+// -----
+
+!view = !tile.view<3 x f16>
+!x = !tile.smem<64x64xf16, minor = 1>
+
+// Where the innermost loop begins and ends depends on the outermost, not on the one between: those two become one, with
+// all that they carry.
+// CHECK-LABEL: func.func @two_of_three
+// CHECK: scf.for %[[R:.*]] = %c0_i32 to %c9_i32 step %c1_i32 iter_args(%[[OUTER:.*]] = %{{.*}}) -> (tensor<64x64xf32>)
+// CHECK: %[[INNER:.*]]:3 = scf.for %{{.*}} = %c0_i64 to %{{.*}} step %c1_i64 iter_args(%[[ACC:.*]] = %[[OUTER]], %[[TAP:.*]] = %c0_i32, %[[K:.*]] = %{{.*}})
+// CHECK-NOT: scf.for
+// CHECK: tile.load_shared %{{.*}}[%[[TAP]], %c0_i32, %[[K]] : i32, i32, i32]
+// CHECK: %[[D:.*]] = tile.mma {{.*}} %[[ACC]]
+// CHECK: scf.yield %[[D]],
+// CHECK: scf.yield %[[INNER]]#0
+func.func @two_of_three(%n: i32, %X: !view, %W: !view) -> tensor<64x64xf32> {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c9 = arith.constant 9 : i32
+  %c64 = arith.constant 64 : i32
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %q = scf.for %r = %c0 to %c9 step %c1 iter_args(%all = %zero) -> (tensor<64x64xf32>) : i32 {
+    %from = arith.muli %r, %c64 : i32
+    %few = arith.cmpi slt, %r, %n : i32
+    %to = arith.select %few, %n, %from : i32
+    %t = scf.for %tap = %c0 to %c9 step %c1 iter_args(%sum = %all) -> (tensor<64x64xf32>) : i32 {
+      %s = scf.for %k = %from to %to step %c64 iter_args(%acc = %sum) -> (tensor<64x64xf32>) : i32 {
+        %x = tile.load_shared %X[%tap, %c0, %k : i32, i32, i32] box [64, 64] : !view -> !x
+        %w = tile.load_shared %W[%tap, %k, %c0 : i32, i32, i32] box [64, 64] : !view -> !x
+        %d = tile.mma wgmma_f16 k 64 warps(4, 1) %x, %w, %acc : !x, !x -> tensor<64x64xf32>
+        scf.yield %d : tensor<64x64xf32>
+      } {tile.stages = 3 : i32}
+      scf.yield %s : tensor<64x64xf32>
+    }
+    scf.yield %t : tensor<64x64xf32>
+  }
+  return %q : tensor<64x64xf32>
+}
