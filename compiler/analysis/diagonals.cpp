@@ -5,6 +5,7 @@
 #include "compiler/dialect/tiles.h"
 #include "compiler/lowering/elementwise.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Matchers.h"
 
 namespace tile::ir {
@@ -14,12 +15,6 @@ namespace {
 
 constexpr int kDeep = 16;  // operations from the tile
 using Steps = SmallVector<int64_t>;
-
-std::optional<int64_t> constantOf(Value value) {
-  APInt constant;
-  if (matchPattern(value, m_ConstantInt(&constant))) return constant.getSExtValue();
-  return std::nullopt;
-}
 
 bool isSame(Value tile) {
   DenseElementsAttr elements;
@@ -59,7 +54,7 @@ std::optional<Steps> stepsOf(Value tile, int depth = 0) {
   }
   if (isa_and_nonnull<arith::MulIOp>(op))
     for (unsigned by : {0u, 1u})
-      if (const auto factor = constantOf(op->getOperand(by)); factor) {
+      if (const auto factor = getConstantIntValue(op->getOperand(by)); factor) {
         auto made = of(1 - by);
         if (made)
           for (int64_t& step : *made) step *= *factor;
@@ -96,7 +91,7 @@ bool asksForWhole(arith::CmpIOp compare) {
     if (matchPattern(compare.getRhs(), m_Constant(&elements)) && elements.isSplat())
       return elements.getSplatValue<APInt>().getSExtValue();
     auto splat = compare.getRhs().getDefiningOp<SplatOp>();
-    return splat ? constantOf(splat.getValue()) : std::nullopt;
+    return splat ? getConstantIntValue(splat.getValue()) : std::nullopt;
   }();
   return bound && ((compare.getPredicate() == arith::CmpIPredicate::sge && *bound >= 0) ||
                    (compare.getPredicate() == arith::CmpIPredicate::sgt && *bound >= -1));

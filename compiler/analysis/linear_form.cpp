@@ -4,7 +4,7 @@
 #include "compiler/analysis/no_wrap.h"
 #include "compiler/dialect/dialect.h"
 #include "llvm/ADT/TypeSwitch.h"
-#include "mlir/IR/Matchers.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 
 namespace tile::ir {
 using namespace mlir;
@@ -12,12 +12,6 @@ using namespace mlir;
 namespace {
 
 constexpr int64_t kLargestFactor = int64_t{1} << 20;  ///< keeps sums of products of 32-bit numbers far inside 64 bits
-
-std::optional<int64_t> constantOf(Value value) {
-  APInt number;
-  if (matchPattern(value, m_ConstantInt(&number))) return number.getSExtValue();  // scalars and splats
-  return std::nullopt;
-}
 
 ArrayRef<int64_t> shapeOf(Value value) {
   auto tile = dyn_cast<RankedTensorType>(value.getType());
@@ -100,7 +94,7 @@ std::optional<LinearForm> LinearForms::of(Value value, SmallVectorImpl<FittingFo
   const ArrayRef<int64_t> shape = shapeOf(value);
   LinearForm form;
   form.dims.assign(shape.size(), 0);
-  if (auto constant = constantOf(value)) {
+  if (auto constant = getConstantIntValue(value)) {
     form.constant = *constant;
     return isReasonable(form) ? std::optional(form) : std::nullopt;
   }
@@ -141,7 +135,7 @@ std::optional<LinearForm> LinearForms::of(Value value, SmallVectorImpl<FittingFo
       })
       .Case<arith::MulIOp>([&](auto o) { return computed(product(operand(0), operand(1)), neverWraps(o)); })
       .Case<arith::ShLIOp>([&](auto o) -> std::optional<LinearForm> {
-        auto amount = constantOf(o.getRhs());
+        auto amount = getConstantIntValue(o.getRhs());
         auto a = operand(0);
         if (!a || !amount || *amount < 0 || *amount > 20) return std::nullopt;
         return computed(a->scaled(int64_t{1} << *amount), neverWraps(o));

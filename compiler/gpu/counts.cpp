@@ -4,6 +4,7 @@
 #include "compiler/dialect/dialect.h"
 #include "compiler/lowering/elementwise.h"
 #include "llvm/ADT/DenseSet.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Matchers.h"
 
 namespace tile::ir {
@@ -13,14 +14,10 @@ Value numberBehind(Value v) {
   while (auto op = v.getDefiningOp<arith::ExtSIOp>()) v = op.getIn();
   return v;
 }
-std::optional<int64_t> constantOf(Value v) {
-  APInt c;
-  return matchPattern(v, m_ConstantInt(&c)) ? std::optional(c.getSExtValue()) : std::nullopt;
-}
 
 void addSum(LinearForm& form, Value v, int64_t factor) {
   v = numberBehind(v);
-  if (auto c = constantOf(v)) return void(form.constant += factor * *c);
+  if (auto c = getConstantIntValue(v)) return void(form.constant += factor * *c);
   if (auto add = v.getDefiningOp<arith::AddIOp>()) {
     addSum(form, add.getLhs(), factor);
     return addSum(form, add.getRhs(), factor);
@@ -30,7 +27,7 @@ void addSum(LinearForm& form, Value v, int64_t factor) {
     return addSum(form, sub.getRhs(), -factor);
   }
   if (auto mul = v.getDefiningOp<arith::MulIOp>())
-    if (auto c = constantOf(mul.getRhs())) return *c ? addSum(form, mul.getLhs(), factor * *c) : void();
+    if (auto c = getConstantIntValue(mul.getRhs())) return *c ? addSum(form, mul.getLhs(), factor * *c) : void();
   form.add(v, factor);
 }
 LinearForm sumOf(Value v) {
@@ -111,18 +108,29 @@ bool boundsOf(Value mask, SmallVectorImpl<Bound>& bounds, int dim) {
   Value low = compare.getLhs(), high = compare.getRhs();
   int64_t more = 0;
   switch (compare.getPredicate()) {
-    case arith::CmpIPredicate::slt: break;
-    case arith::CmpIPredicate::sle: more = 1; break;
-    case arith::CmpIPredicate::sgt: std::swap(low, high); break;
-    case arith::CmpIPredicate::sge: std::swap(low, high), more = 1; break;
-    default: return false;
+    case arith::CmpIPredicate::slt:
+      break;
+    case arith::CmpIPredicate::sle:
+      more = 1;
+      break;
+    case arith::CmpIPredicate::sgt:
+      std::swap(low, high);
+      break;
+    case arith::CmpIPredicate::sge:
+      std::swap(low, high), more = 1;
+      break;
+    default:
+      return false;
   }
   auto count = countOf(low, dim);
   if (!count) return false;
   Bound bound{*count, {}};
-  if (auto c = numberOf(high)) bound.end.constant = *c;
-  else if (Value scalar = scalarOf(high)) bound.end = sumOf(scalar);
-  else return false;
+  if (auto c = numberOf(high))
+    bound.end.constant = *c;
+  else if (Value scalar = scalarOf(high))
+    bound.end = sumOf(scalar);
+  else
+    return false;
   bound.end.constant += more;
   bounds.push_back(bound);
   return true;

@@ -9,7 +9,6 @@ namespace tile::ir {
 
 /// The same number, perhaps of fewer bits.
 mlir::Value numberBehind(mlir::Value v);
-std::optional<int64_t> constantOf(mlir::Value v);
 /// Adds a sum of scalars, taken apart, to the form.
 void addSum(LinearForm& form, mlir::Value v, int64_t factor);
 LinearForm sumOf(mlir::Value v);

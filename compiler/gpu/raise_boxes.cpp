@@ -21,6 +21,7 @@
 #include "compiler/gpu/tma_box.h"
 #include "compiler/lowering/elementwise.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Pass/Pass.h"
 
@@ -37,8 +38,8 @@ scf::ForOp loopOf(Value v) {  // whose induction variable it is
 
 /// What is known of one dim of a gathered matrix.
 struct Side {
-  int64_t first = 0;           ///< of what counts its elements in the offsets
-  LinearForm place;            ///< what the pointer adds, in elements along this dim
+  int64_t first = 0;               ///< of what counts its elements in the offsets
+  LinearForm place;                ///< what the pointer adds, in elements along this dim
   std::optional<LinearForm> room;  ///< as many elements the mask lets pass
 };
 
@@ -71,7 +72,7 @@ class BoxRaiser {
   /// Adds a part of an address: multiples of the stride count rows.
   void addOffset(LinearForm& rows, LinearForm& columns, Value v, int64_t factor) const {
     v = numberBehind(v);
-    if (auto c = constantOf(v)) {
+    if (auto c = getConstantIntValue(v)) {
       const int64_t all = factor * *c;
       const bool isOfRows = strideNumber_ && all % *strideNumber_ == 0;
       return void(isOfRows ? rows.constant += all / *strideNumber_ : columns.constant += all);
@@ -89,7 +90,7 @@ class BoxRaiser {
       Value a = mul.getLhs(), b = mul.getRhs();
       if (stride_ && numberBehind(a) == stride_) std::swap(a, b);
       if (stride_ && numberBehind(b) == stride_) return addSum(rows, a, factor);
-      if (auto c = constantOf(b)) return addOffset(rows, columns, a, factor * *c);
+      if (auto c = getConstantIntValue(b)) return addOffset(rows, columns, a, factor * *c);
     }
     if (strideNumber_ && factor % *strideNumber_ == 0) return addSum(rows, v, factor / *strideNumber_);
     addSum(columns, v, factor);
@@ -138,9 +139,12 @@ class BoxRaiser {
   /// Rows past the end that begin again with the first one, and that nobody looks at: they may as well be zeros.
   bool isWrapOfNobody(arith::RemSIOp wrap, const Count& count) {
     Bound bound{count, {}};
-    if (auto c = numberOf(wrap.getRhs())) bound.end.constant = *c;
-    else if (Value scalar = scalarOf(wrap.getRhs())) bound.end = sumOf(scalar);
-    else return false;
+    if (auto c = numberOf(wrap.getRhs()))
+      bound.end.constant = *c;
+    else if (Value scalar = scalarOf(wrap.getRhs()))
+      bound.end = sumOf(scalar);
+    else
+      return false;
     auto isAbove = [&](const auto& s) { return s.second > 0 && isCount(s.first); };
     if (!llvm::all_of(count.scalars.symbols, isAbove)) return false;
     setRoom(bound);
@@ -191,7 +195,7 @@ class BoxRaiser {
       addOffset(rows, columns, add.getOffset(), 1);
       next = add.getPtr();
     }
-    const auto step = constantOf(loop.getStep());
+    const auto step = getConstantIntValue(loop.getStep());
     if (!step || !rows.isConstant() || !columns.isConstant() || rows.constant % *step || columns.constant % *step)
       return false;
     LinearForm done = sumOf(loop.getLowerBound()).scaled(-1);
@@ -272,8 +276,10 @@ class BoxRaiser {
       divide(sides_[d].place, box[d], rest[d]);
       rest[d].constant += sides_[d].first;
       if (!isBefore(rest[d])) return {};
-      if (sides_[d].room) dims[d] = sides_[d].room->plus(box[d]);
-      else dims[d].constant = box[d].symbols.empty() ? box[d].constant + shape_[static_cast<size_t>(d)] : INT32_MAX;
+      if (sides_[d].room)
+        dims[d] = sides_[d].room->plus(box[d]);
+      else
+        dims[d].constant = box[d].symbols.empty() ? box[d].constant + shape_[static_cast<size_t>(d)] : INT32_MAX;
       if (!isBefore(dims[d])) return {};
     }
     // In front of as many loops as do not change it.
@@ -291,8 +297,10 @@ class BoxRaiser {
     const Location loc = gather_.getLoc();
     auto wide = [&](int64_t n) -> Value { return arith::ConstantOp::create(b, loc, b.getI64IntegerAttr(n)); };
     LinearForm step;
-    if (stride_) step.add(stride_, 1);
-    else step.constant = *strideNumber_;
+    if (stride_)
+      step.add(stride_, 1);
+    else
+      step.constant = *strideNumber_;
     Value stride = emit(b, step, false);
     Value start = root;
     const LinearForm &rows = rest[1 - unit_], &columns = rest[unit_];
