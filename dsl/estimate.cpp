@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "compiler/dialect/dialect.h"
+#include "compiler/dialect/warps.h"
 #include "dsl/tracing/kernel_core.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -36,9 +37,7 @@ Status AnyKernel::check_budget(const std::string& target, const ConfigWords& con
   if (t->backend != ir::Backend::nvptx) return ok();
   int64_t carried = 0, staged = 0;
   int warps = 0;
-  traced.state_->module->walk([&](mlir::func::FuncOp f) {
-    if (auto n = f->getAttrOfType<mlir::IntegerAttr>("tile.num_warps")) warps = static_cast<int>(n.getInt());
-  });
+  traced.state_->module->walk([&](mlir::func::FuncOp f) { warps = ir::warpsOf(f); });
   traced.state_->module->walk([&](mlir::scf::ForOp loop) {
     int64_t bytes = 0;
     for (mlir::Value v : loop.getRegionIterArgs()) bytes += bytes_of(v.getType());

@@ -3,6 +3,7 @@
 // instead.
 #include "compiler/analysis/memory_roots.h"
 #include "compiler/dialect/tiles.h"
+#include "compiler/dialect/warps.h"
 #include "compiler/gpu/access_width.h"
 #include "compiler/gpu/across.h"
 #include "compiler/gpu/global_access.h"
@@ -500,15 +501,14 @@ class AssignLayoutsPass : public PassWrapper<AssignLayoutsPass, OperationPass<fu
     if (func.isExternal()) return;
     const Target& target = target_();
     int warps = options_().numWarps;
-    if (auto attr = func->getAttrOfType<IntegerAttr>("tile.num_warps"); attr && !warps)
-      warps = static_cast<int>(attr.getInt());
+    if (!warps) warps = warpsOf(func);
     if (!warps) warps = defaultWarps(func, target);
     if (warps < 1 || warps * target.lanes > target.maxThreads) {
       func.emitError() << "a program of " << target.name << " has 1 to " << target.maxThreads / target.lanes
                        << " warps, found " << warps;
       return signalPassFailure();
     }
-    func->setAttr("tile.num_warps", Builder(func.getContext()).getI32IntegerAttr(warps));
+    setWarps(func, warps);
     // The tiles of a producer that gathers are laid out over its own warps.
     Region* producer = nullptr;
     func.walk([&](Operation* op) {

@@ -20,6 +20,7 @@
 #include "compiler/analysis/facts.h"
 #include "compiler/analysis/memory_roots.h"
 #include "compiler/dialect/products.h"
+#include "compiler/dialect/warps.h"
 #include "compiler/gpu/copy_slice.h"
 #include "compiler/gpu/dot_passes.h"
 #include "compiler/gpu/global_access.h"
@@ -43,9 +44,7 @@ RankedTensorType tileType(Value v) { return dyn_cast<RankedTensorType>(v.getType
 class Fetcher {
  public:
   Fetcher(func::FuncOp func, const Target& target) : func_(func), target_(target), facts_(func) {
-    warps_ = func->getAttrOfType<IntegerAttr>("tile.num_warps")
-                 ? func->getAttrOfType<IntegerAttr>("tile.num_warps").getInt()
-                 : 4;
+    warps_ = warpsOf(func, kUsualWarps);
     bulk_ = target.hasTma && onlyBulkCopies();
   }
 

@@ -9,6 +9,7 @@
 //
 // This is not done where registers are short and no loop or branch waits for the values: what ends in addresses can be
 // computed beside products, and a value taken over is alive from the start.
+#include "compiler/dialect/warps.h"
 #include "compiler/gpu/gpu_passes.h"
 #include "compiler/gpu/plan.h"
 #include "compiler/gpu/shared_memory.h"
@@ -268,7 +269,7 @@ class HandScalarsPass : public PassWrapper<HandScalarsPass, OperationPass<func::
   void getDependentDialects(DialectRegistry& registry) const override { registry.insert<TileDialect>(); }
 
   void runOnOperation() override {
-    auto warps = getOperation()->getAttrOfType<IntegerAttr>("tile.num_warps");
+    const int warps = warpsOf(getOperation());
     SmallVector<SpecializeOp> all;
     getOperation().walk([&](SpecializeOp roles) { all.push_back(roles); });
     bool changed = false;
@@ -279,7 +280,7 @@ class HandScalarsPass : public PassWrapper<HandScalarsPass, OperationPass<func::
       };
       WorkLoopOp producer = loopOf(roles.getProducer()), consumer = loopOf(roles.getConsumer());
       if (warps && producer && consumer)
-        changed |= Handing(roles, producer, consumer, static_cast<int>(warps.getInt())).run();
+        changed |= Handing(roles, producer, consumer, warps).run();
     }
     if (!changed) markAllAnalysesPreserved();
   }

@@ -4,6 +4,7 @@
 // Before: kernels without roles, in front of stage; copies of operands will run ahead.
 // After:  such loops carry the boxes of the next iteration in registers, or of as many iterations as the operands'
 //         copies run ahead, if registers hold them all. Otherwise the latency of these loads would be that of the loop.
+#include "compiler/dialect/warps.h"
 #include "compiler/gpu/load_ahead.h"
 
 #include "compiler/analysis/memory_roots.h"
@@ -119,11 +120,11 @@ class LoadAheadPass : public PassWrapper<LoadAheadPass, OperationPass<func::Func
     func::FuncOp func = getOperation();
     // Producers bring such boxes, or run ahead so far that consumers wait for nothing else.
     if (func.walk([](SpecializeOp) { return WalkResult::interrupt(); }).wasInterrupted()) return;
-    auto warps = func->getAttrOfType<IntegerAttr>("tile.num_warps");
+    const int warps = warpsOf(func);
     if (!warps) return;
     SmallVector<scf::ForOp> loops;
     func.walk([&](scf::ForOp loop) { loops.push_back(loop); });
-    for (scf::ForOp loop : loops) runOn(loop, warps.getInt());
+    for (scf::ForOp loop : loops) runOn(loop, warps);
   }
 
  private:

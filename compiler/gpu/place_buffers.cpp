@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "compiler/diagnostics.h"
+#include "compiler/dialect/warps.h"
 #include "compiler/gpu/gpu_passes.h"
 #include "compiler/gpu/lifetimes.h"
 #include "compiler/gpu/moves.h"
@@ -503,8 +504,7 @@ class Placer {
     return std::clamp(kThreads / threads(target), 1, kMost);
   }
   int threads(const Target& target) {
-    auto warps = func_->getAttrOfType<IntegerAttr>("tile.num_warps");
-    return target.lanes * (warps ? static_cast<int>(warps.getInt()) : 4);
+    return target.lanes * warpsOf(func_, kUsualWarps);
   }
 
   int64_t lastUse(Operation* alloc) {

@@ -14,6 +14,7 @@
 #include "compiler/analysis/facts.h"
 #include "compiler/analysis/neighbours.h"
 #include "compiler/dialect/tiles.h"
+#include "compiler/dialect/warps.h"
 #include "compiler/gpu/plan.h"
 #include "compiler/gpu/dot_passes.h"
 #include "compiler/gpu/mma_table.h"
@@ -445,10 +446,9 @@ class PlaceOperandsPass : public PassWrapper<PlaceOperandsPass, OperationPass<fu
     bool hasDots = func.walk([](DotOp) { return WalkResult::interrupt(); }).wasInterrupted();
     if (!hasDots) return markAllAnalysesPreserved();
     int warps = options_().numWarps;
-    if (auto attr = func->getAttrOfType<IntegerAttr>("tile.num_warps"); attr && !warps)
-      warps = static_cast<int>(attr.getInt());
+    if (!warps) warps = warpsOf(func);
     if (!warps) warps = chooseWarps(func);
-    func->setAttr("tile.num_warps", Builder(func.getContext()).getI32IntegerAttr(warps));
+    setWarps(func, warps);
     Placer(func, target_(), warps).run();
   }
 
@@ -464,7 +464,7 @@ class PlaceOperandsPass : public PassWrapper<PlaceOperandsPass, OperationPass<fu
     });
     if (rows < 128 || elements < 128 * 32) return warps;
     OwningOpRef<func::FuncOp> trial = cast<func::FuncOp>(func->clone());
-    (*trial)->setAttr("tile.num_warps", Builder(func.getContext()).getI32IntegerAttr(warps));
+    setWarps(*trial, warps);
     Placer(*trial, target_(), warps).run();
     const RegisterEstimate registers = estimateRegisters(*trial, warps);
     constexpr int kOfTwoPrograms = 216;

@@ -3,6 +3,7 @@
 // staging buffers for whole tiles; up to four stages; then what is left. If loops are short of stages, stored tiles
 // leave through the stage of a tile of their program that is no longer needed, if there is one: the next program's copy
 // then waits for the store.
+#include "compiler/dialect/warps.h"
 #include "compiler/gpu/plan.h"
 
 #include <algorithm>
@@ -252,8 +253,7 @@ int64_t tableOfRunsOfRows(Operation* op, int warps) {
 }  // namespace
 
 int64_t estimateScratch(func::FuncOp func, llvm::function_ref<bool(Operation*)> isStaged) {
-  auto numWarps = func->getAttrOfType<IntegerAttr>("tile.num_warps");
-  const int warps = numWarps ? static_cast<int>(numWarps.getInt()) : 0;
+  const int warps = warpsOf(func);
   int64_t most = 0;
   func.walk([&](Operation* op) {
     int64_t bytes = 0;

@@ -1,4 +1,5 @@
 // role_memory.cpp - rings, stagings and shared tiles of a kernel with roles, with their sizes and wishes.
+#include "compiler/dialect/warps.h"
 #include "compiler/gpu/role_memory.h"
 
 #include "compiler/dialect/products.h"
@@ -38,8 +39,7 @@ int hostOf(const BulkStore& store, const RingGroups& groups) {
   auto tile = cast<RankedTensorType>(store.tile.getType());
   const SmemType whole = hostType(store);
   if (store.columnGroups != 1 || store.columns.front() != tile.getDimSize(1)) return -1;
-  const int warps = static_cast<int>(
-      store.op->getParentOfType<func::FuncOp>()->getAttrOfType<IntegerAttr>("tile.num_warps").getInt());
+  const int warps = warpsOf(store.op->getParentOfType<func::FuncOp>());
   for (const LoadGroup& group : groups.groups()) {
     if (group.loads.size() != 1 || group.block() != store.op->getBlock()) continue;
     if (!group.last->isBeforeInBlock(store.op)) continue;

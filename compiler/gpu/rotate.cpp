@@ -15,6 +15,7 @@
 // Where nothing can be delayed, a product that needs no result of this iteration still starts in front of the
 // elementwise work it can run beside.
 #include "compiler/analysis/facts.h"
+#include "compiler/dialect/warps.h"
 #include "compiler/gpu/dot_passes.h"
 #include "compiler/gpu/plan.h"
 #include "compiler/gpu/rotation.h"
@@ -84,7 +85,7 @@ class RotatePass : public PassWrapper<RotatePass, OperationPass<func::FuncOp>> {
 
   /// The accumulators of the loop, all at once, are more than a thread has registers for.
   bool accumulatorsHold(func::FuncOp func, scf::ForOp loop) const {
-    auto warps = func->getAttrOfType<IntegerAttr>("tile.num_warps");
+    const int64_t warps = warpsOf(func);
     if (!warps) return true;
     int64_t bits = 0;
     for (Operation& op : *loop.getBody())
@@ -92,7 +93,7 @@ class RotatePass : public PassWrapper<RotatePass, OperationPass<func::FuncOp>> {
         auto type = product.getResult().getType();
         bits += type.getNumElements() * type.getElementTypeBitWidth();
       }
-    return bits / 32 / (warps.getInt() * 32) + RegisterEstimate::kOther > mostRegisters(warps.getInt());
+    return bits / 32 / (warps * 32) + RegisterEstimate::kOther > mostRegisters(warps);
   }
 
   /// The product, with what reads its operands, behind the first one whose elementwise work it can run beside.
@@ -126,10 +127,10 @@ class RotatePass : public PassWrapper<RotatePass, OperationPass<func::FuncOp>> {
   /// Whether the products of two iterations hold more than the registers of a thread: they would be finished one by
   /// one, and some of their accumulators spilled.
   bool isTooMuch(func::FuncOp func, scf::ForOp loop, const RotationPlan& rotation) const {
-    auto warps = func->getAttrOfType<IntegerAttr>("tile.num_warps");
+    const int64_t warps = warpsOf(func);
     if (!warps) return false;
-    const int64_t most = mostRegisters(warps.getInt());
-    const int64_t held = rotation.registersInFlight(warps.getInt() * 32);
+    const int64_t most = mostRegisters(warps);
+    const int64_t held = rotation.registersInFlight(warps * 32);
     if (held + RegisterEstimate::kOther <= most) return false;
     loop.emitRemark() << "products are not overlapped with the elementwise work of the next iteration: those of two "
                          "iterations hold "

@@ -13,6 +13,7 @@
 // and copy these (cp.async); a stage may have fields of either kind. Without being asked, the pass does this where the
 // tiles alive at once leave no registers for a second program of the multiprocessor: then nothing else could run while
 // warps of the program copy.
+#include "compiler/dialect/warps.h"
 #include "compiler/gpu/specialize.h"
 
 #include "compiler/gpu/dot_passes.h"
@@ -46,8 +47,7 @@ class Specializer {
 
  private:
   bool specialize() {
-    auto warps = func_->getAttrOfType<IntegerAttr>("tile.num_warps");
-    const int numWarps = warps ? static_cast<int>(warps.getInt()) : 0;
+    const int numWarps = warpsOf(func_);
     if (rolePlans(numWarps, target_).empty()) {
       remark(func_) << "at most 3 warpgroups of consumers can have registers enough, the kernel has " << numWarps
                     << " warps";

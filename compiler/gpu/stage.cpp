@@ -23,6 +23,7 @@
 //
 // Barriers around smem_store are left to insert_barriers; those of asynchronous copies are all placed here.
 #include "compiler/analysis/memory_roots.h"
+#include "compiler/dialect/warps.h"
 #include "compiler/gpu/copies_ahead.h"
 #include "compiler/gpu/copy_layout.h"
 #include "compiler/gpu/copy_slice.h"
@@ -199,8 +200,7 @@ class Stager {
     }
     if (llvm::any_of(rings_, [](const Ring& ring) { return !ring.asked; })) {
       // Up to 4 warps leave registers for a second program on the multiprocessor, which hides more than a third stage.
-      auto warps = func_->getAttrOfType<IntegerAttr>("tile.num_warps");
-      const bool shares = !warps || warps.getInt() <= 4;
+      const bool shares = warpsOf(func_) <= 4;
       if (!(shares && (fits(3, limit / 2) || fits(2, limit / 2))) && !fits(4, limit) && !fits(3, limit)) fits(2, limit);
     }
     while (total() > limit) {

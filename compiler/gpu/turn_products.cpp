@@ -5,6 +5,7 @@
 // After:  for (acc = zeros NxM) acc = dot(b^T, a^T, acc); acc^T behind the loop.
 // Transposes of register tiles cost nothing (they are the same registers under another layout), and place_operands
 // looks through those of fetched tiles.
+#include "compiler/dialect/warps.h"
 #include "compiler/gpu/turn_products.h"
 
 #include "compiler/gpu/mma_table.h"
@@ -95,11 +96,11 @@ class TurnProductsPass : public PassWrapper<TurnProductsPass, OperationPass<func
 
   void runOnOperation() override {
     func::FuncOp func = getOperation();
-    auto warps = func->getAttrOfType<IntegerAttr>("tile.num_warps");
-    if (!warps || warps.getInt() % 4 != 0) return;
+    const int warps = warpsOf(func);
+    if (!warps || warps % 4 != 0) return;
     SmallVector<DotOp> dots;
     func.walk([&](DotOp dot) {
-      if (gains(dot, warps.getInt())) dots.push_back(dot);
+      if (gains(dot, warps)) dots.push_back(dot);
     });
     for (DotOp dot : dots) turn(dot);
   }

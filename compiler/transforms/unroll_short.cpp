@@ -8,6 +8,7 @@
 #include "compiler/dialect/dialect.h"
 #include "compiler/dialect/products.h"
 #include "compiler/dialect/tiles.h"
+#include "compiler/dialect/warps.h"
 #include "compiler/transforms/transforms.h"
 #include "mlir/Dialect/SCF/Utils/Utils.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -43,9 +44,7 @@ bool readsCarried(Operation* load, scf::ForOp loop) {
 
 class UnrollShortPass : public impl::UnrollShortBase<UnrollShortPass> {
   void runOnOperation() override {
-    int64_t warps = 4;
-    if (auto attr = getOperation()->getAttrOfType<IntegerAttr>("tile.num_warps")) warps = attr.getInt();
-    threads_ = warps * 32;
+    threads_ = warpsOf(getOperation(), kUsualWarps) * 32;
     SmallVector<scf::ForOp> loops;  // inner ones first
     getOperation().walk([&](scf::ForOp loop) { loops.push_back(loop); });
     for (scf::ForOp loop : loops)

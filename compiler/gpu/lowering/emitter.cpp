@@ -1,4 +1,5 @@
 // emitter.cpp - the kernel function, the values of tile IR, and the switch from ops to their lowerings.
+#include "compiler/dialect/warps.h"
 #include "compiler/gpu/lowering/emitter.h"
 
 #include "compiler/diagnostics.h"
@@ -138,9 +139,8 @@ LogicalResult checkLayouts(func::FuncOp kernel, int warps, int lanes) {
 }  // namespace
 
 LogicalResult Emitter::beginKernel() {
-  auto warps = kernel_->getAttrOfType<IntegerAttr>("tile.num_warps");
-  if (!warps) return kernel_.emitError("the kernel has no tile.num_warps: layouts are not assigned yet");
-  numWarps_ = static_cast<int>(warps.getInt());
+  numWarps_ = warpsOf(kernel_);
+  if (!numWarps_) return kernel_.emitError("the kernel has no tile.num_warps: layouts are not assigned yet");
   if (failed(checkLayouts(kernel_, numWarps_, target.lanes))) return failure();
   if (failed(roles_->read(kernel_, *facts_, target, numWarps_))) return failure();
 
