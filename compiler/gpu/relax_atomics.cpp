@@ -1,14 +1,16 @@
 // relax_atomics.cpp - updates that order nothing are relaxed: two barriers and two fences less for each.
-// Before: a program whose only writes are atomics of which nobody reads the result (acq_rel unless told otherwise), and
-//         that reads nothing a program of the kernel writes: sums, counts, maxima of what it loads.
+// Before: a program whose atomics nobody reads the results of (acq_rel unless told otherwise), and that reads nothing
+//         that they update: sums, counts, maxima of what it loads.
 // After:  relaxed atomics. No program of the launch could see their order; launches behind it see all of them, as they
 //         see everything. Updates for the whole system, whose readers may be elsewhere, stay as they are.
-// A single plain store keeps the order of all: an update may be the flag that says the data is there. So may an update
-// of one element beside others, which keeps its order (and with it that of all updates in front of it).
+// Beside a plain store an update may be the flag that says the data is there, and so may one of one element beside
+// others: these keep their order (and with it that of all updates in front of them). Sums and extremes of floats are
+// nobody's flags: gradients of parameters that are added up beside the gradients that are stored.
 #include "compiler/analysis/memory_roots.h"
 #include "compiler/dialect/dialect.h"
 #include "compiler/dialect/tiles.h"
 #include "compiler/gpu/dot_passes.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Pass/Pass.h"
 
@@ -25,9 +27,11 @@ class RelaxAtomicsPass : public PassWrapper<RelaxAtomicsPass, OperationPass<func
   void runOnOperation() override {
     SmallVector<AtomicRmwOp> updates;
     SmallVector<Value> read;
+    bool stores = false;
     const bool isKnown = !getOperation()
                               ->walk([&](Operation* op) {
-                                return look(op, updates, read) ? WalkResult::advance() : WalkResult::interrupt();
+                                return look(op, updates, read, stores) ? WalkResult::advance()
+                                                                       : WalkResult::interrupt();
                               })
                               .wasInterrupted();
     if (!isKnown) return;
@@ -35,7 +39,8 @@ class RelaxAtomicsPass : public PassWrapper<RelaxAtomicsPass, OperationPass<func
       for (AtomicRmwOp update : updates)
         if (!rootOf(address).isApartFrom(rootOf(update.getPtr()))) return;
     for (AtomicRmwOp update : updates)
-      if (updates.size() == 1 || !isOfOneElement(update)) update.setOrder(MemOrder::relaxed);
+      if (isOfFloats(update) || (!stores && (updates.size() == 1 || !isOfOneElement(update))))
+        update.setOrder(MemOrder::relaxed);
   }
 
  private:
@@ -43,12 +48,21 @@ class RelaxAtomicsPass : public PassWrapper<RelaxAtomicsPass, OperationPass<func
     return !isTile(update.getValue()) || tileType(update.getValue()).getNumElements() == 1;
   }
 
+  static bool isOfFloats(AtomicRmwOp update) {
+    return isa<FloatType>(getElementTypeOrSelf(update.getValue().getType())) && update.getKind() != RmwKind::exchange;
+  }
+
   /// Notes what the op reads and updates; false: it does something else that others may see.
-  static bool look(Operation* op, SmallVectorImpl<AtomicRmwOp>& updates, SmallVectorImpl<Value>& read) {
+  static bool look(Operation* op, SmallVectorImpl<AtomicRmwOp>& updates, SmallVectorImpl<Value>& read, bool& stores) {
     if (op->getNumRegions() || op->hasTrait<OpTrait::IsTerminator>() || isMemoryEffectFree(op)) return true;
     if (auto update = dyn_cast<AtomicRmwOp>(op)) {
       updates.push_back(update);
       return update.getResult().use_empty() && update.getScope() != MemScope::sys;
+    }
+    if (isa<StoreOp, ScatterOp, AccumulateOp>(op)) {
+      const auto cache = op->getAttrOfType<CacheHintAttr>("cache");
+      stores = true;
+      return !cache || cache.getValue() != CacheHint::volatile_;
     }
     if (!isa<LoadOp, GatherOp>(op) || isVolatile(op)) return false;
     read.push_back(addressOf(op));

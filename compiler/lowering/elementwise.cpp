@@ -192,7 +192,11 @@ llvm::Value* floatToInt(llvm::IRBuilderBase& b, Operation* op, llvm::Value* x, b
 llvm::Value* intToFloat(llvm::IRBuilderBase& b, Operation* op, llvm::Value* x, bool isSigned) {
   Type to = op->getResult(0).getType();
   llvm::Type* type = isF8(to) ? withElement(x->getType(), b.getFloatTy()) : resultType(b, op, {x});
-  llvm::Value* f = isSigned ? b.CreateSIToFP(x, type) : b.CreateUIToFP(x, type);
+  // A truth value is one of two numbers: no integer has to be made of it first.
+  llvm::Value* f = x->getType()->getScalarType()->isIntegerTy(1) && !isSigned
+                       ? b.CreateSelect(x, llvm::ConstantFP::get(type, 1), llvm::ConstantFP::get(type, 0))
+                   : isSigned ? b.CreateSIToFP(x, type)
+                              : b.CreateUIToFP(x, type);
   return isF8(to) ? f32ToFp8(b, f, fp8Kind(to)) : f;
 }
 

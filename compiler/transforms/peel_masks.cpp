@@ -12,7 +12,8 @@
 // stand in the loop itself (rotate.cpp leaves such a branch, for the first iteration).
 // lo and hi are computed in front of the loop with 64 bits: for each comparison the iterations in which it holds for
 // every element of its tile. Where the program's own 32-bit arithmetic might wrap (and mean something else than its
-// linear form), the middle part is empty. Comparisons that are no such thing leave their selects alone. Of a
+// linear form), the middle part is empty; so it is where integers of 64 bits, of which nothing is known, turn out so
+// large that these formulas might wrap. Comparisons that are no such thing leave their selects alone. Of a
 // disjunction one side is enough: `visible | (i >= first)` is a mask for the iterations before `first`, whatever
 // `visible` is.
 #include "compiler/analysis/linear_form.h"
@@ -34,6 +35,7 @@ namespace {
 constexpr int64_t kWorthElements = 1024;     ///< a select on fewer elements costs nothing
 constexpr int64_t kMostBodyOps = 400;        ///< a longer body is not copied
 constexpr int64_t kSafe = int64_t{1} << 60;  ///< sums up to here cannot leave 64 bits
+constexpr int64_t kSmall = int64_t{1} << 44;  ///< values of more bits are looked at in front of the loop
 
 /// The comparisons of one loop as forms without coordinates, and what must fit for them to be linear.
 class Conditions {
@@ -48,6 +50,7 @@ class Conditions {
     SmallVector<LinearForm> made;
     SmallVector<FittingForm> fitting;
     compares_.clear();
+    large_.clear();
     if (!collect(mask, made, fitting)) return Where::nowhere;
     if (llvm::all_of(made, [](const LinearForm& form) { return form.iv == 0; })) return Where::nowhere;
     if (llvm::any_of(made, [](const LinearForm& form) { return form.isConstant() && form.constant > 0; }))
@@ -55,6 +58,7 @@ class Conditions {
     llvm::append_range(conditions, made);
     llvm::append_range(needs, fitting);
     hold.insert(compares_.begin(), compares_.end());
+    large.insert(large_.begin(), large_.end());
     const bool start = llvm::all_of(made, [](const LinearForm& form) { return form.iv < 0; }) &&
                        llvm::all_of(fitting, [](const FittingForm& need) { return need.bits >= 64; });
     return start ? Where::start : Where::anywhere;
@@ -62,7 +66,8 @@ class Conditions {
 
   SmallVector<LinearForm> conditions;  ///< all <= 0: nothing is masked
   SmallVector<FittingForm> needs;
-  llvm::SetVector<Value> hold;  ///< comparisons that are true for all elements where nothing is masked
+  llvm::SetVector<Value> large;  ///< integers whose absolute values must be at most kSmall for all this
+  llvm::SetVector<Value> hold;   ///< comparisons that are true for all elements where nothing is masked
 
  private:
   bool collect(Value mask, SmallVectorImpl<LinearForm>& made, SmallVectorImpl<FittingForm>& fitting) {
@@ -96,9 +101,9 @@ class Conditions {
     auto tile = dyn_cast<RankedTensorType>(compare.getLhs().getType());
     if (tile) difference.constant += difference.coordinateRange(tile.getShape()).max;
     difference.dims.clear();
-    if (!isBounded(difference)) return false;
+    if (!isBounded(difference, large_)) return false;
     for (const FittingForm& need : fitting)
-      if (!isBounded(need.form)) return false;
+      if (!isBounded(need.form, large_)) return false;
     made.push_back(difference);
     compares_.push_back(mask);
     return true;
@@ -117,12 +122,13 @@ class Conditions {
     return false;
   }
 
-  /// Computing the form with 64 bits cannot wrap, whatever its symbols are.
-  bool isBounded(const LinearForm& form) const {
+  /// Computing the form with 64 bits cannot wrap, as long as what `large` gets is small.
+  bool isBounded(const LinearForm& form, llvm::SetVector<Value>& large) const {
     __int128 sum = std::abs(form.constant);
     auto add = [&](Value value, int64_t factor) {
       Range range = facts_.rangeOf(value);
       __int128 largest = std::max(-static_cast<__int128>(range.min), static_cast<__int128>(range.max));
+      if (largest > kSmall) largest = kSmall, large.insert(value);
       sum += std::abs(factor) * largest;
     };
     scf::ForOp loop = loop_;
@@ -130,13 +136,14 @@ class Conditions {
     for (Value v : {loop.getLowerBound(), loop.getUpperBound(), loop.getStep()})
       add(v, std::max<int64_t>(1, std::abs(form.iv)));
     for (auto [value, factor] : form.symbols) add(value, factor);
-    return sum <= kSafe;
+    return sum <= kSafe && !large.contains(loop.getStep());  // divisors are never made of what may be anything
   }
 
   scf::ForOp loop_;
   const Facts& facts_;
   LinearForms forms_;
-  SmallVector<Value> compares_;  ///< of the conjunction that is being added
+  SmallVector<Value> compares_;   ///< of the conjunction that is being added
+  llvm::SetVector<Value> large_;  ///< what it wants to be small
 };
 
 Value allTrue(OpBuilder& b, Location loc, Type type) {
@@ -248,7 +255,7 @@ class Peeler {
     const bool hasFirst = splitsStart();
     bool hasLast = llvm::any_of(conditions_.conditions, [](auto& c) { return c.iv > 0; });
     bool canFail = llvm::any_of(conditions_.conditions, [](auto& c) { return c.iv == 0; }) ||
-                   llvm::any_of(conditions_.needs, [](auto& n) { return n.bits < 64; });
+                   llvm::any_of(conditions_.needs, [](auto& n) { return n.bits < 64; }) || !conditions_.large.empty();
     if (!hasFirst) hasLast |= canFail;  // some loop must be there for the iterations that keep their mask
     bounds(early, hasFirst, hasLast);
 
@@ -276,6 +283,7 @@ class Peeler {
       for (auto& symbol : form.symbols) inputs.insert(symbol.first);
     for (auto& need : conditions_.needs)
       for (auto& symbol : need.form.symbols) inputs.insert(symbol.first);
+    inputs.insert(conditions_.large.begin(), conditions_.large.end());
     Operation* anchor = loop_;
     while (auto branch = dyn_cast<scf::IfOp>(anchor->getParentOp())) {
       if (llvm::any_of(inputs, [&](Value v) { return branch->isAncestor(v.getParentBlock()->getParentOp()); })) break;
@@ -336,6 +344,28 @@ class Peeler {
       middleEnd_ = w.select(w.compare(arith::CmpIPredicate::slt, begin, end), middleEnd_, middle_);
     last_ = w.narrowed(endAt, type);
     if (hasLast) lastEnd_ = w.select(w.compare(arith::CmpIPredicate::slt, end, count), loop_.getUpperBound(), last_);
+    if (!conditions_.large.empty()) maskAllUnless(w, allSmall(w), hasFirst, hasLast);
+  }
+
+  Value allSmall(Wide& w) {
+    Value all;
+    for (Value v : conditions_.large) {
+      // -kSmall <= v < kSmall, as one comparison
+      Value above = w.make<arith::AddIOp>(w.extended(v), w.constant(kSmall));
+      Value is = w.compare(arith::CmpIPredicate::ult, above, w.constant(2 * kSmall));
+      all = all ? w.make<arith::AndIOp>(all, is) : is;
+    }
+    return all;
+  }
+
+  /// Where the bounds mean nothing, one part that has masks does all iterations.
+  void maskAllUnless(Wide& w, Value known, bool hasFirst, bool hasLast) {
+    Value lower = loop_.getLowerBound(), upper = loop_.getUpperBound(), middle = hasFirst ? upper : lower;
+    if (hasFirst) firstEnd_ = w.select(known, firstEnd_, upper);
+    middle_ = w.select(known, middle_, middle);
+    middleEnd_ = w.select(known, middleEnd_, middle);
+    last_ = w.select(known, last_, middle);
+    if (hasLast) lastEnd_ = w.select(known, lastEnd_, upper);
   }
 
   /// The program computes the form without wrapping in all iterations.

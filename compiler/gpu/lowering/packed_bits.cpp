@@ -62,7 +62,8 @@ llvm::Value* addedBytes(llvm::IRBuilderBase& b, bool isSub, llvm::Value* x, llvm
 
 }  // namespace
 
-llvm::Value* wordOf(llvm::IRBuilderBase& b, llvm::ArrayRef<llvm::Value*> regs) {
+/// The integer whose parts the registers are, in order: an aligned run of one vector's elements. Null: no such run.
+static llvm::Value* runOf(llvm::IRBuilderBase& b, llvm::ArrayRef<llvm::Value*> regs) {
   llvm::Value* source = nullptr;
   uint64_t first = 0;
   for (auto [i, reg] : llvm::enumerate(regs)) {
@@ -74,10 +75,22 @@ llvm::Value* wordOf(llvm::IRBuilderBase& b, llvm::ArrayRef<llvm::Value*> regs) {
   }
   const auto* type = llvm::cast<llvm::FixedVectorType>(source->getType());
   if (first % regs.size() != 0 || type->getNumElements() % regs.size() != 0) return nullptr;
-  const auto words = static_cast<unsigned>(type->getNumElements() / regs.size());
-  if (words == 1) return b.CreateBitCast(source, b.getInt32Ty());
-  return b.CreateExtractElement(b.CreateBitCast(source, llvm::FixedVectorType::get(b.getInt32Ty(), words)),
+  const auto runs = static_cast<unsigned>(type->getNumElements() / regs.size());
+  auto* integer = b.getIntNTy(static_cast<unsigned>(regs.size()) * type->getScalarSizeInBits());
+  if (runs == 1) return b.CreateBitCast(source, integer);
+  return b.CreateExtractElement(b.CreateBitCast(source, llvm::FixedVectorType::get(integer, runs)),
                                 first / regs.size());
+}
+
+llvm::Value* wordOf(llvm::IRBuilderBase& b, llvm::ArrayRef<llvm::Value*> regs) {
+  if (llvm::Value* word = runOf(b, regs)) return word;
+  // Fragments of products are read as pairs of bytes: two of them are put together by one instruction.
+  if (regs.size() != 4) return nullptr;
+  llvm::Value *low = runOf(b, regs.take_front(2)), *high = low ? runOf(b, regs.take_back(2)) : nullptr;
+  if (!high) return nullptr;
+  llvm::Value* both = llvm::PoisonValue::get(llvm::FixedVectorType::get(low->getType(), 2));
+  both = b.CreateInsertElement(b.CreateInsertElement(both, low, uint64_t{0}), high, uint64_t{1});
+  return b.CreateBitCast(both, b.getInt32Ty());
 }
 
 int packedElements(Operation* op) {

@@ -10,7 +10,7 @@
 
 namespace tile::ir {
 
-/// The word whose elements the registers are, in order; null if there is none.
+/// The word whose elements the registers are, in order, or that two pairs of bytes make; null if there is none.
 llvm::Value* wordOf(llvm::IRBuilderBase& b, llvm::ArrayRef<llvm::Value*> regs);
 
 /// How many elements of such an op share a word; 1 for other ops, which have no packed form.
