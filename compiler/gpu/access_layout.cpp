@@ -93,7 +93,8 @@ std::optional<Layout> AccessLayouts::coalescedLayout(Operation* op) const {
   // Elements that are read from one word lie in one thread, which reads it once.
   if (const int64_t alike = columnsAlike(op, facts_); fastest < 0 && alike > 1)
     vector = static_cast<int>(alike), fastest = static_cast<int>(shape.size()) - 1;
-  if (const int64_t run = fastest < 0 ? runOfPlaces(op, facts_) : 1; run > 1)
+  // So do elements whose places are found together, unless wider accesses want them so anyway.
+  if (const int64_t run = fastest < 0 || vector == 1 ? runOfPlaces(op, facts_) : 1; run > 1)
     vector = static_cast<int>(run), fastest = 0;
   if (fastest < 0)
     if (Value offsets = offsetsOf(op)) fastest = nearestDim(offsets, elementBytes(access->tile.getType()));
