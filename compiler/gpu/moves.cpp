@@ -29,6 +29,17 @@ int64_t registersOf(Type type) {
   return layout ? std::max<int64_t>(1, int64_t{layout->numRegs()} * elementBytes(type) / 4) : 1;
 }
 
+int64_t registersCarried(Operation* kernel) {
+  int64_t most = 0;
+  kernel->walk([&](LoopLikeOpInterface loop) {
+    int64_t carried = 0;
+    for (Type type : loop->getResultTypes())
+      if (isa<RankedTensorType>(type)) carried += registersOf(type);
+    most = std::max(most, carried);
+  });
+  return most;
+}
+
 namespace {
 
 constexpr int64_t kMostAtOnce = 20480;  ///< bytes of all warps together for an exchange inside warps

@@ -93,5 +93,7 @@ int elementBytes(mlir::Type type);
 int64_t tileBytes(mlir::Type tile);
 /// 32-bit registers of a thread for a value of this type under its layout; 1 for types without one.
 int64_t registersOf(mlir::Type type);
+/// The most 32-bit registers of a thread that tiles take which one loop of the kernel carries.
+int64_t registersCarried(mlir::Operation* kernel);
 
 }  // namespace tile::ir

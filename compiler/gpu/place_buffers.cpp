@@ -185,9 +185,10 @@ class Placer {
     const int64_t tight = arrange();
     // Bytes rest (see Rests) as far as there is room. With roles the number of programs of a multiprocessor is known,
     // and all memory that they leave can be used; buffers rest, and scratch of both kinds, or the most that fits.
-    // Without roles, scratch rests only if there is room for as many programs as a multiprocessor has threads for.
+    // Without roles, scratch rests only if there is room for as many programs as a multiprocessor has threads for, and
+    // registers for what their loops carry.
     SpecializeOp roles = rolesOf();
-    const int64_t limit = sharedBytesEach(target, roles ? static_cast<int>(roles.getPrograms()) : mostPrograms(target));
+    const int64_t limit = sharedBytesEach(target, roles ? static_cast<int>(roles.getPrograms()) : programsCarrying(target));
     for (Buffer& buffer : buffers_) buffer.firstUse = buffer.begin, buffer.lastUse = buffer.end;
     auto restore = [&] {
       for (Buffer& buffer : buffers_) buffer.begin = buffer.firstUse, buffer.end = buffer.lastUse;
@@ -502,6 +503,11 @@ class Placer {
   int mostPrograms(const Target& target) {
     constexpr int kThreads = 2048, kMost = 32;  // of a multiprocessor
     return std::clamp(kThreads / threads(target), 1, kMost);
+  }
+  int programsCarrying(const Target& target) {
+    constexpr int64_t kOthers = 16;  ///< registers for addresses and the like, at least
+    const int64_t each = (registersCarried(func_) + kOthers) * threads(target);
+    return std::clamp(static_cast<int>(target.registersPerSm / each), 1, mostPrograms(target));
   }
   int threads(const Target& target) {
     return target.lanes * warpsOf(func_, kUsualWarps);
