@@ -79,3 +79,29 @@ func.func @crowded(%x: !tile.view<2xf16>, %y: !tile.view<2xf16>, %n: i32) attrib
   }
   return
 }
+
+// -----
+
+// Without roles: what the loop carries leaves no registers for sixteen programs, so that bytes for ten are no loss. The
+// two lookups use bytes of their own, and need one barrier each.
+#keys = #tile.layout<2048 regs [0:4*1, 0:4*512] lanes [0:32*4] warps [0:4*128]>
+
+// CHECK-LABEL: func.func @keys_and_places
+// CHECK: scf.for
+// CHECK-NOT: tile.barrier
+// CHECK: tile.take {{.*}} {tile.scratch = [[ONE:[0-9]+]] : i32}
+// CHECK-NOT: tile.barrier
+// CHECK-NOT: tile.scratch = [[ONE]] : i32
+// CHECK: tile.take {{.*}} {tile.scratch = {{[0-9]+}} : i32}
+// CHECK-NOT: tile.barrier
+// CHECK: return
+func.func @keys_and_places(%x0: tensor<2048xf32, #keys>, %p0: tensor<2048xi32, #keys>, %at: tensor<2048xi32, #keys>, %n: i32) -> (tensor<2048xf32, #keys>, tensor<2048xi32, #keys>) attributes {tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %x, %p = scf.for %i = %c0 to %n step %c1 iter_args(%a = %x0, %b = %p0) -> (tensor<2048xf32, #keys>, tensor<2048xi32, #keys>) : i32 {
+    %c = tile.take %a, %at axis 0 : tensor<2048xf32, #keys>, tensor<2048xi32, #keys> -> tensor<2048xf32, #keys>
+    %d = tile.take %b, %at axis 0 : tensor<2048xi32, #keys>, tensor<2048xi32, #keys> -> tensor<2048xi32, #keys>
+    scf.yield %c, %d : tensor<2048xf32, #keys>, tensor<2048xi32, #keys>
+  }
+  return %x, %p : tensor<2048xf32, #keys>, tensor<2048xi32, #keys>
+}

@@ -71,6 +71,31 @@ func.func @places(%x: !tile.ptr<f16> {tile.align = 16 : i32}, %y: !tile.ptr<f16>
 
 // -----
 
+// Neighbours in memory that nothing aligns (a picture moved by a few columns) cannot be read together either: a thread
+// reads places that it finds together.
+// CHECK-LABEL: func.func @moved
+// CHECK: tile.gather %arg0 offsets {{.*}} -> tensor<1024xf16, #tile.layout<1024 regs [0:4*1, 0:2*512] lanes [0:32*4] warps [0:4*128]>>
+// CHECK-NOT: tile.convert
+// CHECK: tile.scatter
+func.func @moved(%x: !tile.ptr<f16> {tile.align = 16 : i32}, %y: !tile.ptr<f16> {tile.align = 16 : i32}, %W: i32 {tile.multiple_of = 16 : i32}, %H: i32, %by: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %i = tile.iota : tensor<1024xi32>
+  %Ws = tile.splat %W : i32 -> tensor<1024xi32>
+  %Hs = tile.splat %H : i32 -> tensor<1024xi32>
+  %bys = tile.splat %by : i32 -> tensor<1024xi32>
+  %column = arith.remsi %i, %Ws : tensor<1024xi32>
+  %rows = arith.divsi %i, %Ws : tensor<1024xi32>
+  %row = arith.remsi %rows, %Hs : tensor<1024xi32>
+  %plane = arith.divsi %rows, %Hs : tensor<1024xi32>
+  %a = arith.addi %column, %bys : tensor<1024xi32>
+  %b = arith.addi %a, %row : tensor<1024xi32>
+  %at = arith.addi %b, %plane : tensor<1024xi32>
+  %v = tile.gather %x offsets %at : tensor<1024xi32> : !tile.ptr<f16> -> tensor<1024xf16>
+  tile.scatter %v, %y offsets %i : tensor<1024xi32> : tensor<1024xf16>, !tile.ptr<f16>
+  return
+}
+
+// -----
+
 // Offsets that a loop made, which carries a vector beside them: no dim of the vector is one of theirs.
 // CHECK-LABEL: func.func @made_in_a_loop
 // CHECK: tile.gather %arg0

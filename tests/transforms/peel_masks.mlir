@@ -412,3 +412,84 @@ func.func @bucket(%a: tensor<64x64xf16>, %m: i32, %n: i32) -> tensor<64x64xf32> 
   }
   return %r : tensor<64x64xf32>
 }
+
+// -----
+
+// Integers of 64 bits, of which nothing is known: where they are small (less than 2^44) only the last iterations are
+// masked, else all.
+// CHECK-LABEL: func.func @wide
+// CHECK-SAME: %[[A:[a-z0-9]+]]: tensor<64x64xf16>, %[[N:[a-z0-9]+]]: i64
+// CHECK: %[[ABOVE:.*]] = arith.addi %[[N]], %c17592186044416_i64
+// CHECK: %[[SMALL:.*]] = arith.cmpi ult, %[[ABOVE]], %c35184372088832_i64
+// CHECK: %[[HI:.*]] = arith.select %[[SMALL]], %{{.*}}, %c0_i64
+// CHECK: %[[FIRST:.*]] = arith.select %[[SMALL]], %{{.*}}, %c0_i64
+// CHECK: %[[LAST:.*]] = arith.select %[[SMALL]], %{{.*}}, %[[N]]
+// CHECK: %[[WHOLE:.*]] = scf.for %{{.*}} = %c0_i64 to %[[HI]] step %c64_i64
+// CHECK-NOT: arith.select
+// CHECK: scf.yield
+// CHECK: scf.for %{{.*}} = %[[FIRST]] to %[[LAST]] step %c64_i64 iter_args(%{{.*}} = %[[WHOLE]])
+// CHECK: arith.select
+// CHECK: scf.yield
+// CHECK-NOT: scf.for
+func.func @wide(%a: tensor<64x64xf16>, %n: i64) -> tensor<64x64xf32> {
+  %c0 = arith.constant 0 : i64
+  %c64 = arith.constant 64 : i64
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %low = arith.constant dense<0xFF800000> : tensor<64x64xf32>
+  %i = tile.iota : tensor<64xi32>
+  %i1 = arith.extsi %i : tensor<64xi32> to tensor<64xi64>
+  %row = tile.reshape %i1 : tensor<64xi64> -> tensor<1x64xi64>
+  %end = tile.splat %n : i64 -> tensor<1x64xi64>
+  %r = scf.for %j = %c0 to %n step %c64 iter_args(%acc = %zero) -> (tensor<64x64xf32>) : i64 {
+    %s = tile.dot %a, %a, %zero : tensor<64x64xf16>, tensor<64x64xf16> -> tensor<64x64xf32>
+    %j1 = tile.splat %j : i64 -> tensor<1x64xi64>
+    %col = arith.addi %j1, %row : tensor<1x64xi64>
+    %in = arith.cmpi slt, %col, %end : tensor<1x64xi64>
+    %mask = tile.broadcast %in : tensor<1x64xi1> -> tensor<64x64xi1>
+    %w = arith.select %mask, %s, %low : tensor<64x64xi1>, tensor<64x64xf32>
+    %next = arith.maximumf %acc, %w : tensor<64x64xf32>
+    scf.yield %next : tensor<64x64xf32>
+  }
+  return %r : tensor<64x64xf32>
+}
+
+// -----
+
+// A window of a launch's size over rows of 64 bits: masks at both ends. One comparison each finds out whether the numbers
+// are small.
+// CHECK-LABEL: func.func @wide_window
+// CHECK: arith.cmpi ult, {{.*}}%c35184372088832_i64
+// CHECK: scf.for
+// CHECK: arith.select
+// CHECK: scf.for
+// CHECK-NOT: arith.select
+// CHECK: scf.yield
+// CHECK: scf.for
+// CHECK: arith.select
+// CHECK: return
+func.func @wide_window(%a: tensor<64x64xf16>, %lo: i64, %m: i64, %window: i64) -> tensor<64x64xf32> {
+  %c64 = arith.constant 64 : i64
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %i = tile.iota : tensor<64xi32>
+  %i1 = arith.extsi %i : tensor<64xi32> to tensor<64xi64>
+  %row = tile.reshape %i1 : tensor<64xi64> -> tensor<1x64xi64>
+  %column = tile.reshape %i1 : tensor<64xi64> -> tensor<64x1xi64>
+  %m1 = tile.splat %m : i64 -> tensor<64x1xi64>
+  %q = arith.addi %m1, %column : tensor<64x1xi64>
+  %qs = tile.broadcast %q : tensor<64x1xi64> -> tensor<64x64xi64>
+  %w1 = tile.splat %window : i64 -> tensor<64x64xi64>
+  %r = scf.for %j = %lo to %m step %c64 iter_args(%acc = %zero) -> (tensor<64x64xf32>) : i64 {
+    %s = tile.dot %a, %a, %zero : tensor<64x64xf16>, tensor<64x64xf16> -> tensor<64x64xf32>
+    %j1 = tile.splat %j : i64 -> tensor<1x64xi64>
+    %col = arith.addi %j1, %row : tensor<1x64xi64>
+    %cols = tile.broadcast %col : tensor<1x64xi64> -> tensor<64x64xi64>
+    %causal = arith.cmpi sle, %cols, %qs : tensor<64x64xi64>
+    %back = arith.subi %qs, %cols : tensor<64x64xi64>
+    %near = arith.cmpi slt, %back, %w1 : tensor<64x64xi64>
+    %both = arith.andi %causal, %near : tensor<64x64xi1>
+    %w = arith.select %both, %s, %zero : tensor<64x64xi1>, tensor<64x64xf32>
+    %next = arith.addf %acc, %w : tensor<64x64xf32>
+    scf.yield %next : tensor<64x64xf32>
+  }
+  return %r : tensor<64x64xf32>
+}

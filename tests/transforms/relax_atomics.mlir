@@ -87,3 +87,36 @@ func.func @counted_in_a_tile(%y: !tile.ptr<i32>, %flag: !tile.ptr<i32>) attribut
   %t = tile.atomic_rmw add acq_rel gpu %flag offsets %first : tensor<1xi32>, %one : !tile.ptr<i32>, tensor<1xi32> -> tensor<1xi32>
   return
 }
+
+// -----
+// Sums of floats are no flags, though data are stored beside them: gradients of a table, of weights, and one number.
+// CHECK-LABEL: func.func @gradients
+// CHECK: atomic_rmw add relaxed gpu
+// CHECK: atomic_rmw add relaxed gpu
+// CHECK: atomic_rmw exchange acq_rel gpu
+// CHECK: atomic_rmw add acq_rel gpu
+func.func @gradients(%x: !tile.view<1xf32>, %out: !tile.view<1xf32>, %t: !tile.ptr<f32>, %s: !tile.ptr<f32>, %last: !tile.ptr<f32>, %n: !tile.ptr<i32>) attributes {tile.kernel} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1.0 : f32
+  %at = tile.iota : tensor<128xi32>
+  %v = tile.load %x[%c0 : i32] : !tile.view<1xf32> -> tensor<128xf32>
+  tile.store %v, %out[%c0 : i32] : tensor<128xf32>, !tile.view<1xf32>
+  %a = tile.atomic_rmw add acq_rel gpu %t offsets %at : tensor<128xi32>, %v : !tile.ptr<f32>, tensor<128xf32> -> tensor<128xf32>
+  %b = tile.atomic_rmw add acq_rel gpu %s, %c1 : !tile.ptr<f32>, f32 -> f32
+  %c = tile.atomic_rmw exchange acq_rel gpu %last, %c1 : !tile.ptr<f32>, f32 -> f32
+  %d = tile.atomic_rmw add acq_rel gpu %n offsets %at : tensor<128xi32>, %at : !tile.ptr<i32>, tensor<128xi32> -> tensor<128xi32>
+  return
+}
+
+// -----
+// The kernel reads the sums: whoever sees one sees what was stored before it.
+// CHECK-LABEL: func.func @sums_that_are_read
+// CHECK: atomic_rmw add acq_rel
+func.func @sums_that_are_read(%out: !tile.view<1xf32>, %s: !tile.ptr<f32>) attributes {tile.kernel} {
+  %c0 = arith.constant 0 : i32
+  %at = tile.iota : tensor<128xi32>
+  %v = tile.gather %s offsets %at : tensor<128xi32> : !tile.ptr<f32> -> tensor<128xf32>
+  tile.store %v, %out[%c0 : i32] : tensor<128xf32>, !tile.view<1xf32>
+  %a = tile.atomic_rmw add acq_rel gpu %s offsets %at : tensor<128xi32>, %v : !tile.ptr<f32>, tensor<128xf32> -> tensor<128xf32>
+  return
+}
