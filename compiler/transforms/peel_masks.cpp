@@ -16,6 +16,8 @@
 // large that these formulas might wrap. Comparisons that are no such thing leave their selects alone. Of a
 // disjunction one side is enough: `visible | (i >= first)` is a mask for the iterations before `first`, whatever
 // `visible` is.
+#include <array>
+
 #include "compiler/analysis/linear_form.h"
 #include "compiler/dialect/dialect.h"
 #include "compiler/dialect/products.h"
@@ -305,7 +307,7 @@ class Peeler {
   /// reached.
   void bounds(OpBuilder& builder, bool hasFirst, bool hasLast) {
     Wide w(builder, loop_.getLoc());
-    Type type = loop_.getLowerBound().getType();
+    const Type type = loop_.getLowerBound().getType();
     Value lower = w.extended(loop_.getLowerBound()), upper = w.extended(loop_.getUpperBound()),
           step = w.extended(loop_.getStep()), zero = w.constant(0);
     Value count = w.make<arith::MaxSIOp>(w.make<arith::CeilDivSIOp>(w.make<arith::SubIOp>(upper, lower), step), zero);
@@ -335,8 +337,31 @@ class Peeler {
     end = w.make<arith::MaxSIOp>(end, begin);
 
     auto at = [&](Value iteration) { return w.make<arith::AddIOp>(lower, w.make<arith::MulIOp>(iteration, step)); };
+    const Value beginAt = at(begin), endAt = at(end);
+    if (type.isInteger(64))
+      setWide(w, beginAt, endAt, hasFirst, hasLast);
+    else
+      setNarrow(w, {begin, end, count}, beginAt, endAt, hasFirst, hasLast);
+  }
+
+  /// Nothing wraps in 64 bits: one part ends where the next one begins, at the loop's end or less than a step behind it.
+  void setWide(Wide& w, Value beginAt, Value endAt, bool hasFirst, bool hasLast) {
+    if (!conditions_.large.empty()) {  // where the bounds mean nothing, one part that has masks does all iterations
+      Value small = allSmall(w), edge = hasFirst ? loop_.getUpperBound() : loop_.getLowerBound();
+      beginAt = w.select(small, beginAt, edge);
+      endAt = w.select(small, endAt, edge);
+    }
+    firstEnd_ = middle_ = beginAt;
+    middleEnd_ = hasLast ? endAt : loop_.getUpperBound();
+    last_ = endAt, lastEnd_ = loop_.getUpperBound();
+  }
+
+  /// The same for types in which the end of a part may wrap.
+  void setNarrow(Wide& w, std::array<Value, 3> iterations, Value beginAt, Value endAt, bool hasFirst, bool hasLast) {
+    auto [begin, end, count] = iterations;
+    const Type type = loop_.getLowerBound().getType();
+    const Value upper = w.extended(loop_.getUpperBound());
     auto capped = [&](Value bound) { return w.narrowed(w.make<arith::MinSIOp>(bound, upper), type, /*fits=*/true); };
-    Value beginAt = at(begin), endAt = at(end);
     firstEnd_ = capped(beginAt);
     middle_ = w.narrowed(beginAt, type);
     middleEnd_ = hasLast ? capped(endAt) : loop_.getUpperBound();

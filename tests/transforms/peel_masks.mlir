@@ -421,13 +421,11 @@ func.func @bucket(%a: tensor<64x64xf16>, %m: i32, %n: i32) -> tensor<64x64xf32> 
 // CHECK-SAME: %[[A:[a-z0-9]+]]: tensor<64x64xf16>, %[[N:[a-z0-9]+]]: i64
 // CHECK: %[[ABOVE:.*]] = arith.addi %[[N]], %c17592186044416_i64
 // CHECK: %[[SMALL:.*]] = arith.cmpi ult, %[[ABOVE]], %c35184372088832_i64
-// CHECK: %[[HI:.*]] = arith.select %[[SMALL]], %{{.*}}, %c0_i64
-// CHECK: %[[FIRST:.*]] = arith.select %[[SMALL]], %{{.*}}, %c0_i64
-// CHECK: %[[LAST:.*]] = arith.select %[[SMALL]], %{{.*}}, %[[N]]
-// CHECK: %[[WHOLE:.*]] = scf.for %{{.*}} = %c0_i64 to %[[HI]] step %c64_i64
+// CHECK: %[[END:.*]] = arith.select %[[SMALL]], %{{.*}}, %c0_i64
+// CHECK: %[[WHOLE:.*]] = scf.for %{{.*}} = %c0_i64 to %[[END]] step %c64_i64
 // CHECK-NOT: arith.select
 // CHECK: scf.yield
-// CHECK: scf.for %{{.*}} = %[[FIRST]] to %[[LAST]] step %c64_i64 iter_args(%{{.*}} = %[[WHOLE]])
+// CHECK: scf.for %{{.*}} = %[[END]] to %[[N]] step %c64_i64 iter_args(%{{.*}} = %[[WHOLE]])
 // CHECK: arith.select
 // CHECK: scf.yield
 // CHECK-NOT: scf.for

@@ -49,7 +49,7 @@ Register r1("relu2_attention", [](Env& e) {
   auto o = constant<bfloat16>(e, B * S * H * D, NAN);
   Job j;
   j.gflop = 4e-9 * double(B * H * S * window * D);
-  j.add(relu2_attention, e.big ? MeanCfg{e.field("BM", 128), e.field("BN", 64), 128} : MeanCfg{64, 32, 32, 2, 4}, q.p,
+  j.add(relu2_attention, e.big ? MeanCfg{e.field("BM", 64), e.field("BN", 64), 128, 2, e.field("warps", 8)} : MeanCfg{64, 32, 32, 2, 4}, q.p,
         k.p, v.p, o.p, S, H, window, first, .2f);
   j.check = [=] {
     std::vector<double> want(B * S * H * D);
@@ -135,7 +135,7 @@ Register r2("supcon", [](Env& e) {
   auto y = filled<int>(e, N, [&](size_t i) { return i == 7 ? 1000 : int(i * 7 % 11); });
   auto lse = constant<float>(e, N, NAN), count = constant<float>(e, N, NAN), loss = constant<float>(e, N, NAN);
   auto dz = constant<float>(e, size_t(N) * D, NAN);
-  const ContrastCfg c{64, e.field("BN", e.big ? 128 : 64), D, 4};
+  const ContrastCfg c{64, e.field("BN", 64), D, 4};
   Job j;
   j.gflop = 6e-9 * N * N * D;
   j.add(contrast_loss, c, z.view(N, D), y.p, lse.p, count.p, loss.p, N, 1 / .5f);
@@ -170,7 +170,7 @@ Register r2("supcon", [](Env& e) {
 // --- a dilated convolution over time, [B, C, T], going back: the input's gradient, and the weights' by products over
 // time of taps shifted
 struct TimeCfg {
-  int BT = 128, BC = 64, BK = 64, TAPS = 3, stages = 2, warps = 4;
+  int BT = 128, BC = 64, BK = 64, TAPS = 3, stages = 2, warps = 8;
 };
 auto conv1d_dx = kernel("user_conv1d_dx", [](const TimeCfg& c, Ptr<const half> dy, Ptr<const half> w, Ptr<half> dx,
                                              I32 T, I32 Ci, I32 Co, I32 dilation) {
