@@ -188,7 +188,8 @@ class Placer {
     // Without roles, scratch rests only if there is room for as many programs as a multiprocessor has threads for, and
     // registers for what their loops carry.
     SpecializeOp roles = rolesOf();
-    const int64_t limit = sharedBytesEach(target, roles ? static_cast<int>(roles.getPrograms()) : programsCarrying(target));
+    const int64_t limit =
+        sharedBytesEach(target, roles ? static_cast<int>(roles.getPrograms()) : programsCarrying(target));
     for (Buffer& buffer : buffers_) buffer.firstUse = buffer.begin, buffer.lastUse = buffer.end;
     auto restore = [&] {
       for (Buffer& buffer : buffers_) buffer.begin = buffer.firstUse, buffer.end = buffer.lastUse;

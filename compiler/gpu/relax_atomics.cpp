@@ -28,12 +28,12 @@ class RelaxAtomicsPass : public PassWrapper<RelaxAtomicsPass, OperationPass<func
     SmallVector<AtomicRmwOp> updates;
     SmallVector<Value> read;
     bool stores = false;
-    const bool isKnown = !getOperation()
-                              ->walk([&](Operation* op) {
-                                return look(op, updates, read, stores) ? WalkResult::advance()
-                                                                       : WalkResult::interrupt();
-                              })
-                              .wasInterrupted();
+    const bool isKnown =
+        !getOperation()
+             ->walk([&](Operation* op) {
+               return look(op, updates, read, stores) ? WalkResult::advance() : WalkResult::interrupt();
+             })
+             .wasInterrupted();
     if (!isKnown) return;
     for (Value address : read)
       for (AtomicRmwOp update : updates)

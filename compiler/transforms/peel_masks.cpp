@@ -34,9 +34,9 @@ using namespace mlir;
 
 namespace {
 
-constexpr int64_t kWorthElements = 1024;     ///< a select on fewer elements costs nothing
-constexpr int64_t kMostBodyOps = 400;        ///< a longer body is not copied
-constexpr int64_t kSafe = int64_t{1} << 60;  ///< sums up to here cannot leave 64 bits
+constexpr int64_t kWorthElements = 1024;      ///< a select on fewer elements costs nothing
+constexpr int64_t kMostBodyOps = 400;         ///< a longer body is not copied
+constexpr int64_t kSafe = int64_t{1} << 60;   ///< sums up to here cannot leave 64 bits
 constexpr int64_t kSmall = int64_t{1} << 44;  ///< values of more bits are looked at in front of the loop
 
 /// The comparisons of one loop as forms without coordinates, and what must fit for them to be linear.
@@ -344,7 +344,8 @@ class Peeler {
       setNarrow(w, {begin, end, count}, beginAt, endAt, hasFirst, hasLast);
   }
 
-  /// Nothing wraps in 64 bits: one part ends where the next one begins, at the loop's end or less than a step behind it.
+  /// Nothing wraps in 64 bits: one part ends where the next one begins, at the loop's end or less than a step behind
+  /// it.
   void setWide(Wide& w, Value beginAt, Value endAt, bool hasFirst, bool hasLast) {
     if (!conditions_.large.empty()) {  // where the bounds mean nothing, one part that has masks does all iterations
       Value small = allSmall(w), edge = hasFirst ? loop_.getUpperBound() : loop_.getLowerBound();

@@ -10,27 +10,27 @@ struct RowCfg {
 double drawn_unit(uint64_t seed, uint64_t at) { return double(reference_philox(seed, at)[0] >> 8) * 0x1p-24; }
 
 // --- layer norm of a residual and what dropout leaves of a branch; the sum, means and 1 / sigma are kept
-auto ln_dropout = kernel("user_ln_dropout", [](const RowCfg& c, Ptr<const bfloat16> x, Ptr<const bfloat16> h,
-                                               Ptr<const float> gamma, Ptr<const float> beta, Ptr<bfloat16> y,
-                                               Ptr<bfloat16> kept, Ptr<float> mean, Ptr<float> rstd, I32 N, F32 p,
-                                               U64 seed) {
-                    auto row = cast(program_id(0), i64);
-                    auto col = arange(0, c.BLOCK);
-                    auto in = col < N;
-                    auto at = row * N + cast(col, i64);
-                    auto keep = rand(seed, at) >= p;
-                    auto b = cast(load(h + at, {.mask = in, .other = 0}), f32);
-                    auto s = cast(load(x + at, {.mask = in, .other = 0}), f32) + where(keep, b * (1.f / (1.f - p)), 0.f);
-                    store(kept + at, cast(s, bf16), {.mask = in});
-                    auto n = cast(N, f32);
-                    auto mu = sum(s) / n;
-                    auto d = where(in, s - mu, 0.f);
-                    auto r = rsqrt(sum(d * d) / n + 1e-5f);
-                    store(mean + row, mu);
-                    store(rstd + row, r);
-                    auto out = d * r * load(gamma + col, {.mask = in}) + load(beta + col, {.mask = in});
-                    store(y + at, cast(out, bf16), {.mask = in});
-                  }).grid([](const RowCfg&, const auto&...) { return Grid{1}; });
+auto ln_dropout =
+    kernel("user_ln_dropout", [](const RowCfg& c, Ptr<const bfloat16> x, Ptr<const bfloat16> h, Ptr<const float> gamma,
+                                 Ptr<const float> beta, Ptr<bfloat16> y, Ptr<bfloat16> kept, Ptr<float> mean,
+                                 Ptr<float> rstd, I32 N, F32 p, U64 seed) {
+      auto row = cast(program_id(0), i64);
+      auto col = arange(0, c.BLOCK);
+      auto in = col < N;
+      auto at = row * N + cast(col, i64);
+      auto keep = rand(seed, at) >= p;
+      auto b = cast(load(h + at, {.mask = in, .other = 0}), f32);
+      auto s = cast(load(x + at, {.mask = in, .other = 0}), f32) + where(keep, b * (1.f / (1.f - p)), 0.f);
+      store(kept + at, cast(s, bf16), {.mask = in});
+      auto n = cast(N, f32);
+      auto mu = sum(s) / n;
+      auto d = where(in, s - mu, 0.f);
+      auto r = rsqrt(sum(d * d) / n + 1e-5f);
+      store(mean + row, mu);
+      store(rstd + row, r);
+      auto out = d * r * load(gamma + col, {.mask = in}) + load(beta + col, {.mask = in});
+      store(y + at, cast(out, bf16), {.mask = in});
+    }).grid([](const RowCfg&, const auto&...) { return Grid{1}; });
 // gradients: of x, of the branch (dropped again), and of gamma and beta per program of several rows
 auto ln_dropout_bwd =
     kernel("user_ln_dropout_bwd", [](const RowCfg& c, Ptr<const bfloat16> dy, Ptr<const bfloat16> kept,
@@ -193,42 +193,44 @@ Register r2("softmax_dropout", [](Env& e) {
 });
 
 // --- batch norm going back, channels first: a program a channel, images and pixels counted by one flat index
-auto bn_sums = kernel("user_bn_sums", [](const RowCfg& c, Ptr<const half> x, Ptr<const half> dy,
-                                         Ptr<const float> mean, Ptr<const float> rstd, Ptr<float> dgamma,
-                                         Ptr<float> dbeta, I32 N, I32 C, I32 HW) {
-                 auto ch = program_id(0);
-                 auto mu = load(mean + ch), r = load(rstd + ch);
-                 Tile g = zeros({c.BLOCK}, f32), b = zeros({c.BLOCK}, f32);
-                 for (auto i0 : range(0, N * HW, c.BLOCK)) {
-                   auto i = i0 + arange(0, c.BLOCK);
-                   auto in = i < N * HW;
-                   auto at = (i / HW * C + ch) * HW + i % HW;
-                   auto d = cast(load(dy + at, {.mask = in, .other = 0}), f32);
-                   auto v = cast(load(x + at, {.mask = in, .other = 0}), f32);
-                   g += d * ((v - mu) * r);
-                   b += d;
-                 }
-                 store(dgamma + ch, sum(g));
-                 store(dbeta + ch, sum(b));
-               }).grid([](const RowCfg&, const half*, const half*, const float*, const float*, float*, float*, int,
-                          int C, int) { return Grid{C}; });
-auto bn_dx = kernel("user_bn_dx", [](const RowCfg& c, Ptr<const half> x, Ptr<const half> dy, Ptr<const float> mean,
-                                     Ptr<const float> rstd, Ptr<const float> gamma, Ptr<const float> dgamma,
-                                     Ptr<const float> dbeta, Ptr<half> dx, I32 N, I32 C, I32 HW) {
-               auto i = program_id(0) * c.BLOCK + arange(0, c.BLOCK);
-               auto in = i < N * C * HW;
-               auto ch = (i / HW) % C;
-               auto count = cast(N * HW, f32);
-               auto r = load(rstd + ch, {.mask = in});
-               auto xhat = (cast(load(x + i, {.mask = in}), f32) - load(mean + ch, {.mask = in})) * r;
-               auto d = cast(load(dy + i, {.mask = in}), f32);
-               auto v = load(gamma + ch, {.mask = in}) * r *
-                        (d - load(dbeta + ch, {.mask = in}) / count - xhat * load(dgamma + ch, {.mask = in}) / count);
-               store(dx + i, cast(v, f16), {.mask = in});
-             }).grid([](const RowCfg& c, const half*, const half*, const float*, const float*, const float*,
-                        const float*, const float*, half*, int N, int C, int HW) {
-  return Grid{cdiv(N * C * HW, c.BLOCK)};
-});
+auto bn_sums =
+    kernel("user_bn_sums", [](const RowCfg& c, Ptr<const half> x, Ptr<const half> dy, Ptr<const float> mean,
+                              Ptr<const float> rstd, Ptr<float> dgamma, Ptr<float> dbeta, I32 N, I32 C, I32 HW) {
+      auto ch = program_id(0);
+      auto mu = load(mean + ch), r = load(rstd + ch);
+      Tile g = zeros({c.BLOCK}, f32), b = zeros({c.BLOCK}, f32);
+      for (auto i0 : range(0, N * HW, c.BLOCK)) {
+        auto i = i0 + arange(0, c.BLOCK);
+        auto in = i < N * HW;
+        auto at = (i / HW * C + ch) * HW + i % HW;
+        auto d = cast(load(dy + at, {.mask = in, .other = 0}), f32);
+        auto v = cast(load(x + at, {.mask = in, .other = 0}), f32);
+        g += d * ((v - mu) * r);
+        b += d;
+      }
+      store(dgamma + ch, sum(g));
+      store(dbeta + ch, sum(b));
+    }).grid([](const RowCfg&, const half*, const half*, const float*, const float*, float*, float*, int, int C, int) {
+      return Grid{C};
+    });
+auto bn_dx =
+    kernel("user_bn_dx",
+           [](const RowCfg& c, Ptr<const half> x, Ptr<const half> dy, Ptr<const float> mean, Ptr<const float> rstd,
+              Ptr<const float> gamma, Ptr<const float> dgamma, Ptr<const float> dbeta, Ptr<half> dx, I32 N, I32 C,
+              I32 HW) {
+             auto i = program_id(0) * c.BLOCK + arange(0, c.BLOCK);
+             auto in = i < N * C * HW;
+             auto ch = (i / HW) % C;
+             auto count = cast(N * HW, f32);
+             auto r = load(rstd + ch, {.mask = in});
+             auto xhat = (cast(load(x + i, {.mask = in}), f32) - load(mean + ch, {.mask = in})) * r;
+             auto d = cast(load(dy + i, {.mask = in}), f32);
+             auto v = load(gamma + ch, {.mask = in}) * r *
+                      (d - load(dbeta + ch, {.mask = in}) / count - xhat * load(dgamma + ch, {.mask = in}) / count);
+             store(dx + i, cast(v, f16), {.mask = in});
+           })
+        .grid([](const RowCfg& c, const half*, const half*, const float*, const float*, const float*, const float*,
+                 const float*, half*, int N, int C, int HW) { return Grid{cdiv(N * C * HW, c.BLOCK)}; });
 Register r3("bn_back", [](Env& e) {
   const int N = e.big ? 64 : 3, C = e.big ? 256 : 5, HW = e.big ? e.field("HW", 56 * 56) : 7 * 9;
   const size_t n = size_t(N) * C * HW;

@@ -9,21 +9,19 @@ struct FlatCfg {
 };
 
 // --- [B, S, H, D] to [B, H, S, D], one element of the result after the other, everything in 64 bits
-auto heads_first =
-    kernel("user_heads_first",
-           [](const FlatCfg& c, Ptr<const bfloat16> x, Ptr<bfloat16> y, I64 S, I64 H, I64 D, I64 n) {
-             auto i = cast(program_id(0), i64) * c.BLOCK + cast(arange(0, c.BLOCK), i64);
-             auto in = i < n;
-             auto d = i % D;
-             auto s = (i / D) % S;
-             auto h = (i / (D * S)) % H;
-             auto b = i / (D * S * H);
-             auto v = load(x + (((b * S + s) * H + h) * D + d), {.mask = in});
-             store(y + i, v, {.mask = in});
-           })
-        .grid([](const FlatCfg& c, const bfloat16*, bfloat16*, int64_t, int64_t, int64_t, int64_t n) {
-          return Grid{cdiv(n, int64_t(c.BLOCK))};
-        });
+auto heads_first = kernel("user_heads_first", [](const FlatCfg& c, Ptr<const bfloat16> x, Ptr<bfloat16> y, I64 S, I64 H,
+                                                 I64 D, I64 n) {
+                     auto i = cast(program_id(0), i64) * c.BLOCK + cast(arange(0, c.BLOCK), i64);
+                     auto in = i < n;
+                     auto d = i % D;
+                     auto s = (i / D) % S;
+                     auto h = (i / (D * S)) % H;
+                     auto b = i / (D * S * H);
+                     auto v = load(x + (((b * S + s) * H + h) * D + d), {.mask = in});
+                     store(y + i, v, {.mask = in});
+                   }).grid([](const FlatCfg& c, const bfloat16*, bfloat16*, int64_t, int64_t, int64_t, int64_t n) {
+  return Grid{cdiv(n, int64_t(c.BLOCK))};
+});
 Register r1("heads_first", [](Env& e) {
   const int64_t B = e.big ? 8 : 2, S = e.big ? 4096 : 37, H = e.big ? 32 : 3, D = e.big ? 128 : 48, n = B * S * H * D;
   auto x = random<bfloat16>(e, n);
@@ -161,21 +159,20 @@ auto to_windows = kernel("user_to_windows", [](const WindowCfg& c, Ptr<const hal
                       store(y + to.col() * C + ch.row(), v, {.mask = (ch < C).row()});
                     }
                   }).grid([](const WindowCfg&, const half*, half*, int, int, int, int, int n) { return Grid{n}; });
-auto from_windows =
-    kernel("user_from_windows", [](const WindowCfg& c, Ptr<const half> y, Ptr<const half> residual, Ptr<half> out,
-                                   I32 H, I32 W, I32 C, I32 shift, I32 n) {
-      // an element of the picture after the other
-      auto i = program_id(0) * (c.BC * 8) + arange(0, c.BC * 8);
-      auto ch = i % C, x = i / C % W, yy = i / (C * W) % H, b = i / (C * W * H);
-      auto sx = (x + W - shift) % W, sy = (yy + H - shift) % H;
-      auto window = (b * (H / c.S) + sy / c.S) * (W / c.S) + sx / c.S;
-      auto token = sy % c.S * c.S + sx % c.S;
-      auto v = load(y + (window * (c.S * c.S) + token) * C + ch, {.mask = i < n});
-      auto r = load(residual + i, {.mask = i < n});
-      store(out + i, v + r, {.mask = i < n});
-    }).grid([](const WindowCfg& c, const half*, const half*, half*, int, int, int, int, int n) {
-      return Grid{cdiv(n, c.BC * 8)};
-    });
+auto from_windows = kernel("user_from_windows", [](const WindowCfg& c, Ptr<const half> y, Ptr<const half> residual,
+                                                   Ptr<half> out, I32 H, I32 W, I32 C, I32 shift, I32 n) {
+                      // an element of the picture after the other
+                      auto i = program_id(0) * (c.BC * 8) + arange(0, c.BC * 8);
+                      auto ch = i % C, x = i / C % W, yy = i / (C * W) % H, b = i / (C * W * H);
+                      auto sx = (x + W - shift) % W, sy = (yy + H - shift) % H;
+                      auto window = (b * (H / c.S) + sy / c.S) * (W / c.S) + sx / c.S;
+                      auto token = sy % c.S * c.S + sx % c.S;
+                      auto v = load(y + (window * (c.S * c.S) + token) * C + ch, {.mask = i < n});
+                      auto r = load(residual + i, {.mask = i < n});
+                      store(out + i, v + r, {.mask = i < n});
+                    }).grid([](const WindowCfg& c, const half*, const half*, half*, int, int, int, int, int n) {
+  return Grid{cdiv(n, c.BC * 8)};
+});
 Register r4("window_roll", [](Env& e) {
   const int B = e.big ? 64 : 2, H = e.big ? 56 : 14, W = e.big ? 56 : 21, C = e.big ? 128 : 20, S = 7, shift = 3;
   const int n = B * H * W * C, windows = B * (H / S) * (W / S);

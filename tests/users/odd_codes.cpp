@@ -8,27 +8,28 @@ namespace {
 struct HalvesCfg {
   int BM = 128, BN = 128, BK = 64, G = 64, stages = 3, warps = 8;
 };
-auto hqq_halves = kernel("user_hqq", [](const HalvesCfg& c, Tensor<const half, 2> A, Tensor<const uint8_t, 2> W,
-                                        Tensor<const half, 2> Z, Tensor<const half, 2> S, Tensor<half, 3> C) {
-                    // A [M, K], W [N / 2, K]: rows n (upper bits) and n + N / 2, Z and S [N, K / G], C [M, 2, N / 2]
-                    num_warps(c.warps);
-                    auto m = program_id(0) * c.BM, n = program_id(1) * c.BN;
-                    auto other = n + W.dim(0);
-                    Tile first = zeros({c.BM, c.BN}, f32), second = zeros({c.BM, c.BN}, f32);
-                    for (auto k : range(0, A.dim(1), c.BK, {.stages = c.stages})) {
-                      auto a = A.load({m, k}, {c.BM, c.BK});
-                      auto w = W.load({n, k}, {c.BN, c.BK});
-                      auto make = [&](Tile codes, Tile row) {
-                        return (cast(codes, f16) - Z.load({row, k / c.G}, {c.BN, 1})) * S.load({row, k / c.G}, {c.BN, 1});
-                      };
-                      first = dot(a, trans(make(w >> 4, n)), first);
-                      second = dot(a, trans(make(w & 15, other)), second);
-                    }
-                    C.store({m, 0, n}, reshape(cast(first, f16), {c.BM, 1, c.BN}));
-                    C.store({m, 1, n}, reshape(cast(second, f16), {c.BM, 1, c.BN}));
-                  }).grid([](const HalvesCfg& c, const auto& a, const auto& w, const auto&...) {
-  return Grid{cdiv(a.shape[0], c.BM), cdiv(w.shape[0], c.BN)};
-});
+auto hqq_halves =
+    kernel("user_hqq", [](const HalvesCfg& c, Tensor<const half, 2> A, Tensor<const uint8_t, 2> W,
+                          Tensor<const half, 2> Z, Tensor<const half, 2> S, Tensor<half, 3> C) {
+      // A [M, K], W [N / 2, K]: rows n (upper bits) and n + N / 2, Z and S [N, K / G], C [M, 2, N / 2]
+      num_warps(c.warps);
+      auto m = program_id(0) * c.BM, n = program_id(1) * c.BN;
+      auto other = n + W.dim(0);
+      Tile first = zeros({c.BM, c.BN}, f32), second = zeros({c.BM, c.BN}, f32);
+      for (auto k : range(0, A.dim(1), c.BK, {.stages = c.stages})) {
+        auto a = A.load({m, k}, {c.BM, c.BK});
+        auto w = W.load({n, k}, {c.BN, c.BK});
+        auto make = [&](Tile codes, Tile row) {
+          return (cast(codes, f16) - Z.load({row, k / c.G}, {c.BN, 1})) * S.load({row, k / c.G}, {c.BN, 1});
+        };
+        first = dot(a, trans(make(w >> 4, n)), first);
+        second = dot(a, trans(make(w & 15, other)), second);
+      }
+      C.store({m, 0, n}, reshape(cast(first, f16), {c.BM, 1, c.BN}));
+      C.store({m, 1, n}, reshape(cast(second, f16), {c.BM, 1, c.BN}));
+    }).grid([](const HalvesCfg& c, const auto& a, const auto& w, const auto&...) {
+      return Grid{cdiv(a.shape[0], c.BM), cdiv(w.shape[0], c.BN)};
+    });
 // --- the same for one row of A: a program some rows of bytes, sums of both halves
 struct VectorCfg {
   int ROWS = 8, BK = 1024, G = 64, warps = 4;
@@ -74,10 +75,11 @@ Register r1("hqq", [](Env& e) {
       const double zero = z[size_t(n) * (K / G) + k / G], step = s[size_t(n) * (K / G) + k / G];
       return rounded ? in_half(in_half(code - zero) * step) : (code - zero) * step;
     };
-    auto wrong = agree(c.now(), product(M, N, K, matrix(a, K), [&](int k, int n) { return weight(k, n, true); }), 6e-3,
-                       2e-3);
+    auto wrong =
+        agree(c.now(), product(M, N, K, matrix(a, K), [&](int k, int n) { return weight(k, n, true); }), 6e-3, 2e-3);
     if (!wrong.empty()) return wrong;
-    return agree(y.now(), product(1, N, K, matrix(a, K), [&](int k, int n) { return weight(k, n, false); }), 1e-3, 1e-3);
+    return agree(y.now(), product(1, N, K, matrix(a, K), [&](int k, int n) { return weight(k, n, false); }), 1e-3,
+                 1e-3);
   };
   return j;
 });
@@ -87,26 +89,28 @@ Register r1("hqq", [](Env& e) {
 struct FlatCfg {
   int BLOCK = 2048;
 };
-auto fp4_flat = kernel("user_fp4_flat", [](const FlatCfg& c, Ptr<const uint8_t> q, Ptr<const uint8_t> factor,
-                                           Ptr<const float> code, Ptr<const float> second, Ptr<bfloat16> y, I64 n,
-                                           F32 offset) {
-                  auto i = cast(program_id(0), i64) * c.BLOCK + arange(0, c.BLOCK);
-                  auto in = i < n;
-                  auto byte = cast(load(q + i / 2, {.mask = in}), i32);
-                  auto four = where(i % 2 == 0, byte >> 4, byte & 15);
-                  auto m = four & 7;
-                  auto v = where(m == 0, 0.f,
-                                 where(m == 1, 0.0052083333f,
-                                       where(m == 2, 0.6666667f,
-                                             where(m == 3, 1.f,
-                                                   where(m == 4, 0.33333334f,
-                                                         where(m == 5, .5f, where(m == 6, 0.16666667f, .25f)))))));
-                  auto a = load(code + cast(load(factor + i / 64, {.mask = in}), i32), {.mask = in}) *
-                               load(second + i / (64 * 256), {.mask = in}) +
-                           offset;
-                  store(y + i, cast(where(four >= 8, -v, v) * a, bf16), {.mask = in});
-                }).grid([](const FlatCfg& c, const uint8_t*, const uint8_t*, const float*, const float*, bfloat16*,
-                           int64_t n, float) { return Grid{cdiv(n, int64_t(c.BLOCK))}; });
+auto fp4_flat =
+    kernel("user_fp4_flat",
+           [](const FlatCfg& c, Ptr<const uint8_t> q, Ptr<const uint8_t> factor, Ptr<const float> code,
+              Ptr<const float> second, Ptr<bfloat16> y, I64 n, F32 offset) {
+             auto i = cast(program_id(0), i64) * c.BLOCK + arange(0, c.BLOCK);
+             auto in = i < n;
+             auto byte = cast(load(q + i / 2, {.mask = in}), i32);
+             auto four = where(i % 2 == 0, byte >> 4, byte & 15);
+             auto m = four & 7;
+             auto v = where(
+                 m == 0, 0.f,
+                 where(m == 1, 0.0052083333f,
+                       where(m == 2, 0.6666667f,
+                             where(m == 3, 1.f,
+                                   where(m == 4, 0.33333334f, where(m == 5, .5f, where(m == 6, 0.16666667f, .25f)))))));
+             auto a = load(code + cast(load(factor + i / 64, {.mask = in}), i32), {.mask = in}) *
+                          load(second + i / (64 * 256), {.mask = in}) +
+                      offset;
+             store(y + i, cast(where(four >= 8, -v, v) * a, bf16), {.mask = in});
+           })
+        .grid([](const FlatCfg& c, const uint8_t*, const uint8_t*, const float*, const float*, bfloat16*, int64_t n,
+                 float) { return Grid{cdiv(n, int64_t(c.BLOCK))}; });
 Register r2("fp4_flat", [](Env& e) {
   const int64_t n = e.big ? 1 << 27 : 40'003;
   auto q = integers<uint8_t>(e, (n + 1) / 2, 0, 256), f = integers<uint8_t>(e, cdiv(n, 64), 0, 256);
@@ -128,29 +132,30 @@ Register r2("fp4_flat", [](Env& e) {
 });
 
 // --- Adan: three averages and the last gradient, weight decay, everything flat, with an index of 64 bits
-auto adan = kernel("user_adan", [](const FlatCfg& c, Ptr<float> p, Ptr<const bfloat16> g, Ptr<float> m, Ptr<float> v,
-                                   Ptr<float> s, Ptr<bfloat16> last, I64 n, F32 rate, F32 b1, F32 b2, F32 b3, F32 eps,
-                                   F32 decay, I32 step) {
-              auto i = cast(program_id(0), i64) * c.BLOCK + cast(arange(0, c.BLOCK), i64);
-              auto in = i < n;
-              auto now = cast(load(g + i, {.mask = in}), f32);
-              auto diff = where(step == 1, 0.f, now - cast(load(last + i, {.mask = in}), f32));
-              auto both = now + b2 * diff;
-              auto m2 = b1 * load(m + i, {.mask = in}) + (1.f - b1) * now;
-              auto v2 = b2 * load(v + i, {.mask = in}) + (1.f - b2) * diff;
-              auto s2 = b3 * load(s + i, {.mask = in}) + (1.f - b3) * both * both;
-              auto t = cast(step, f32);
-              auto f1 = 1.f - pow(b1, t), f2 = 1.f - pow(b2, t), f3 = sqrt(1.f - pow(b3, t));
-              auto x = load(p + i, {.mask = in});
-              auto denominator = sqrt(s2) / f3 + eps;
-              x = (x - rate * (m2 / f1 / denominator + b2 * v2 / f2 / denominator)) / (1.f + rate * decay);
-              store(p + i, x, {.mask = in});
-              store(m + i, m2, {.mask = in});
-              store(v + i, v2, {.mask = in});
-              store(s + i, s2, {.mask = in});
-              store(last + i, cast(now, bf16), {.mask = in});
-            }).grid([](const FlatCfg& c, float*, const bfloat16*, float*, float*, float*, bfloat16*, int64_t n,
-                       const auto&...) { return Grid{cdiv(n, int64_t(c.BLOCK))}; });
+auto adan = kernel("user_adan",
+                   [](const FlatCfg& c, Ptr<float> p, Ptr<const bfloat16> g, Ptr<float> m, Ptr<float> v, Ptr<float> s,
+                      Ptr<bfloat16> last, I64 n, F32 rate, F32 b1, F32 b2, F32 b3, F32 eps, F32 decay, I32 step) {
+                     auto i = cast(program_id(0), i64) * c.BLOCK + cast(arange(0, c.BLOCK), i64);
+                     auto in = i < n;
+                     auto now = cast(load(g + i, {.mask = in}), f32);
+                     auto diff = where(step == 1, 0.f, now - cast(load(last + i, {.mask = in}), f32));
+                     auto both = now + b2 * diff;
+                     auto m2 = b1 * load(m + i, {.mask = in}) + (1.f - b1) * now;
+                     auto v2 = b2 * load(v + i, {.mask = in}) + (1.f - b2) * diff;
+                     auto s2 = b3 * load(s + i, {.mask = in}) + (1.f - b3) * both * both;
+                     auto t = cast(step, f32);
+                     auto f1 = 1.f - pow(b1, t), f2 = 1.f - pow(b2, t), f3 = sqrt(1.f - pow(b3, t));
+                     auto x = load(p + i, {.mask = in});
+                     auto denominator = sqrt(s2) / f3 + eps;
+                     x = (x - rate * (m2 / f1 / denominator + b2 * v2 / f2 / denominator)) / (1.f + rate * decay);
+                     store(p + i, x, {.mask = in});
+                     store(m + i, m2, {.mask = in});
+                     store(v + i, v2, {.mask = in});
+                     store(s + i, s2, {.mask = in});
+                     store(last + i, cast(now, bf16), {.mask = in});
+                   })
+                .grid([](const FlatCfg& c, float*, const bfloat16*, float*, float*, float*, bfloat16*, int64_t n,
+                         const auto&...) { return Grid{cdiv(n, int64_t(c.BLOCK))}; });
 Register r3("adan", [](Env& e) {
   const int64_t n = e.big ? 100'000'000 : 30'001;
   auto p = random<float>(e, n), m = random<float>(e, n), v = random<float>(e, n), s = random<float>(e, n, .1, 1);

@@ -10,37 +10,40 @@ struct MeanCfg {
   int BM = 128, BN = 64, D = 64, stages = 2, warps = 8;
 };
 auto relu2_attention =
-    kernel("user_relu2_attention", [](const MeanCfg& c, Ptr<const bfloat16> q, Ptr<const bfloat16> k,
-                                      Ptr<const bfloat16> v, Ptr<bfloat16> o, I64 S, I64 H, I64 window, I64 first,
-                                      F32 scale) {
-      // [B, S, H, D]
-      num_warps(c.warps);
-      auto b = cast(program_id(1), i64) / H, h = cast(program_id(1), i64) % H;
-      auto m = cast(program_id(0), i64) * c.BM + cast(arange(0, c.BM), i64);
-      auto d = cast(arange(0, c.D), i64);
-      auto head = b * S * H * c.D + h * c.D;
-      auto qs = load(q + head + (m.col() * (H * c.D) + d.row()), {.mask = (m < S).col(), .other = 0});
-      Tile acc = zeros({c.BM, c.D}, f32), seen = zeros({c.BM, 1}, f32);
-      auto step = [&](Tile n0) {
-        auto n = n0 + cast(arange(0, c.BN), i64);
-        auto ks = load(k + head + (n.col() * (H * c.D) + d.row()), {.mask = (n < S).col(), .other = 0});
-        auto vs = load(v + head + (n.col() * (H * c.D) + d.row()), {.mask = (n < S).col(), .other = 0});
-        auto s = dot(qs, trans(ks)) * scale;
-        auto near = (m.col() - n.row() < window) | (n.row() < first);
-        auto on = (n.row() <= m.col()) & near & (n < S).row();
-        auto p = where(on, max(s, 0.f) * max(s, 0.f), 0.f);
-        seen += sum(cast(on, f32), axis(1));
-        acc = dot(cast(p, bf16), vs, acc);
-      };
-      auto top = (cast(program_id(0), i64) + 1) * c.BM;
-      auto low = max(top - c.BM - window + 1, cast(0, i64)) / c.BN * c.BN;
-      auto always = min(cdiv(first, cast(c.BN, i64)) * c.BN, low);
-      for (auto n : range(0, always, c.BN, {.stages = c.stages})) step(n);
-      for (auto n : range(low, min(top, S), c.BN, {.stages = c.stages})) step(n);
-      auto y = acc / max(seen, 1.f);
-      store(o + head + (m.col() * (H * c.D) + d.row()), cast(y, bf16), {.mask = (m < S).col()});
-    }).grid([](const MeanCfg& c, const bfloat16*, const bfloat16*, const bfloat16*, bfloat16*, int64_t S, int64_t H,
-               int64_t, int64_t, float) { return Grid{cdiv(S, int64_t(c.BM)), H * 2}; });
+    kernel("user_relu2_attention",
+           [](const MeanCfg& c, Ptr<const bfloat16> q, Ptr<const bfloat16> k, Ptr<const bfloat16> v, Ptr<bfloat16> o,
+              I64 S, I64 H, I64 window, I64 first, F32 scale) {
+             // [B, S, H, D]
+             num_warps(c.warps);
+             auto b = cast(program_id(1), i64) / H, h = cast(program_id(1), i64) % H;
+             auto m = cast(program_id(0), i64) * c.BM + cast(arange(0, c.BM), i64);
+             auto d = cast(arange(0, c.D), i64);
+             auto head = b * S * H * c.D + h * c.D;
+             auto qs = load(q + head + (m.col() * (H * c.D) + d.row()), {.mask = (m < S).col(), .other = 0});
+             Tile acc = zeros({c.BM, c.D}, f32), seen = zeros({c.BM, 1}, f32);
+             auto step = [&](Tile n0) {
+               auto n = n0 + cast(arange(0, c.BN), i64);
+               auto ks = load(k + head + (n.col() * (H * c.D) + d.row()), {.mask = (n < S).col(), .other = 0});
+               auto vs = load(v + head + (n.col() * (H * c.D) + d.row()), {.mask = (n < S).col(), .other = 0});
+               auto s = dot(qs, trans(ks)) * scale;
+               auto near = (m.col() - n.row() < window) | (n.row() < first);
+               auto on = (n.row() <= m.col()) & near & (n < S).row();
+               auto p = where(on, max(s, 0.f) * max(s, 0.f), 0.f);
+               seen += sum(cast(on, f32), axis(1));
+               acc = dot(cast(p, bf16), vs, acc);
+             };
+             auto top = (cast(program_id(0), i64) + 1) * c.BM;
+             auto low = max(top - c.BM - window + 1, cast(0, i64)) / c.BN * c.BN;
+             auto always = min(cdiv(first, cast(c.BN, i64)) * c.BN, low);
+             for (auto n : range(0, always, c.BN, {.stages = c.stages})) step(n);
+             for (auto n : range(low, min(top, S), c.BN, {.stages = c.stages})) step(n);
+             auto y = acc / max(seen, 1.f);
+             store(o + head + (m.col() * (H * c.D) + d.row()), cast(y, bf16), {.mask = (m < S).col()});
+           })
+        .grid([](const MeanCfg& c, const bfloat16*, const bfloat16*, const bfloat16*, bfloat16*, int64_t S, int64_t H,
+                 int64_t, int64_t, float) {
+          return Grid{cdiv(S, int64_t(c.BM)), H * 2};
+        });
 Register r1("relu2_attention", [](Env& e) {
   const int64_t B = 2, S = e.big ? 8192 : 150, H = e.big ? 16 : 2, D = e.big ? 128 : 32, window = e.big ? 1024 : 40,
                 first = e.big ? 4 : 3;
@@ -49,8 +52,9 @@ Register r1("relu2_attention", [](Env& e) {
   auto o = constant<bfloat16>(e, B * S * H * D, NAN);
   Job j;
   j.gflop = 4e-9 * double(B * H * S * window * D);
-  j.add(relu2_attention, e.big ? MeanCfg{e.field("BM", 64), e.field("BN", 64), 128, 2, e.field("warps", 8)} : MeanCfg{64, 32, 32, 2, 4}, q.p,
-        k.p, v.p, o.p, S, H, window, first, .2f);
+  j.add(relu2_attention,
+        e.big ? MeanCfg{e.field("BM", 64), e.field("BN", 64), 128, 2, e.field("warps", 8)} : MeanCfg{64, 32, 32, 2, 4},
+        q.p, k.p, v.p, o.p, S, H, window, first, .2f);
   j.check = [=] {
     std::vector<double> want(B * S * H * D);
     for (int64_t bh = 0; bh < B * H; ++bh)
@@ -172,46 +176,46 @@ Register r2("supcon", [](Env& e) {
 struct TimeCfg {
   int BT = 128, BC = 64, BK = 64, TAPS = 3, stages = 2, warps = 8;
 };
-auto conv1d_dx = kernel("user_conv1d_dx", [](const TimeCfg& c, Ptr<const half> dy, Ptr<const half> w, Ptr<half> dx,
-                                             I32 T, I32 Ci, I32 Co, I32 dilation) {
-                   // w [Co, Ci, TAPS]; y[t] = sum w[k] x[t + (k - 1) dilation]
-                   num_warps(c.warps);
-                   auto t = program_id(0) * c.BT + arange(0, c.BT), ci = program_id(1) * c.BC + arange(0, c.BC);
-                   auto b = program_id(2);
-                   Tile acc = zeros({c.BC, c.BT}, f32);
-                   for (auto k : range(0, c.TAPS))
-                     for (auto o0 : range(0, Co, c.BK, {.stages = c.stages})) {
-                       auto o = o0 + arange(0, c.BK);
-                       auto from = t - (k - c.TAPS / 2) * dilation;
-                       auto ws = load(w + (o.row() * Ci + ci.col()) * c.TAPS + k,
-                                      {.mask = (ci < Ci).col() & (o < Co).row(), .other = 0});
-                       auto ys = load(dy + (b * Co + o.col()) * T + from.row(),
-                                      {.mask = (o < Co).col() & ((from >= 0) & (from < T)).row(), .other = 0});
-                       acc = dot(ws, ys, acc);
-                     }
-                   store(dx + (b * Ci + ci.col()) * T + t.row(), cast(acc, f16), {.mask = (ci < Ci).col() & (t < T).row()});
-                 }).grid([](const TimeCfg& c, const half*, const half*, half*, int T, int Ci, int, int) {
-  return Grid{cdiv(T, c.BT), cdiv(Ci, c.BC), 8};
-});
-auto conv1d_dw =
-    kernel("user_conv1d_dw", [](const TimeCfg& c, Tensor<const half, 3> dY, Tensor<const half, 3> X, Ptr<float> dw,
-                                I32 dilation) {
+auto conv1d_dx =
+    kernel("user_conv1d_dx", [](const TimeCfg& c, Ptr<const half> dy, Ptr<const half> w, Ptr<half> dx, I32 T, I32 Ci,
+                                I32 Co, I32 dilation) {
+      // w [Co, Ci, TAPS]; y[t] = sum w[k] x[t + (k - 1) dilation]
       num_warps(c.warps);
-      auto ci = program_id(0) * c.BC, co = program_id(1) * c.BC, k = program_id(2);
-      auto shift = (k - c.TAPS / 2) * dilation;
-      Tile acc = zeros({c.BC, c.BC}, f32);
-      for (auto b : range(0, X.dim(0)))
-        for (auto t : range(0, X.dim(2), c.BT, {.stages = c.stages})) {
-          auto y = squeeze(dY.load({b, co, t}, {1, c.BC, c.BT}), 0);
-          auto x = squeeze(X.load({b, ci, t + shift}, {1, c.BC, c.BT}), 0);
-          acc = dot(y, trans(x), acc);
+      auto t = program_id(0) * c.BT + arange(0, c.BT), ci = program_id(1) * c.BC + arange(0, c.BC);
+      auto b = program_id(2);
+      Tile acc = zeros({c.BC, c.BT}, f32);
+      for (auto k : range(0, c.TAPS))
+        for (auto o0 : range(0, Co, c.BK, {.stages = c.stages})) {
+          auto o = o0 + arange(0, c.BK);
+          auto from = t - (k - c.TAPS / 2) * dilation;
+          auto ws =
+              load(w + (o.row() * Ci + ci.col()) * c.TAPS + k, {.mask = (ci < Ci).col() & (o < Co).row(), .other = 0});
+          auto ys = load(dy + (b * Co + o.col()) * T + from.row(),
+                         {.mask = (o < Co).col() & ((from >= 0) & (from < T)).row(), .other = 0});
+          acc = dot(ws, ys, acc);
         }
-      auto o = co + arange(0, c.BC), i = ci + arange(0, c.BC);
-      auto in = (o < dY.dim(1)).col() & (i < X.dim(1)).row();
-      store(dw + (o.col() * X.dim(1) + i.row()) * c.TAPS + k, acc, {.mask = in});
-    }).grid([](const TimeCfg& c, const auto& y, const auto& x, const auto&...) {
-      return Grid{cdiv(x.shape[1], c.BC), cdiv(y.shape[1], c.BC), c.TAPS};
+      store(dx + (b * Ci + ci.col()) * T + t.row(), cast(acc, f16), {.mask = (ci < Ci).col() & (t < T).row()});
+    }).grid([](const TimeCfg& c, const half*, const half*, half*, int T, int Ci, int, int) {
+      return Grid{cdiv(T, c.BT), cdiv(Ci, c.BC), 8};
     });
+auto conv1d_dw = kernel("user_conv1d_dw", [](const TimeCfg& c, Tensor<const half, 3> dY, Tensor<const half, 3> X,
+                                             Ptr<float> dw, I32 dilation) {
+                   num_warps(c.warps);
+                   auto ci = program_id(0) * c.BC, co = program_id(1) * c.BC, k = program_id(2);
+                   auto shift = (k - c.TAPS / 2) * dilation;
+                   Tile acc = zeros({c.BC, c.BC}, f32);
+                   for (auto b : range(0, X.dim(0)))
+                     for (auto t : range(0, X.dim(2), c.BT, {.stages = c.stages})) {
+                       auto y = squeeze(dY.load({b, co, t}, {1, c.BC, c.BT}), 0);
+                       auto x = squeeze(X.load({b, ci, t + shift}, {1, c.BC, c.BT}), 0);
+                       acc = dot(y, trans(x), acc);
+                     }
+                   auto o = co + arange(0, c.BC), i = ci + arange(0, c.BC);
+                   auto in = (o < dY.dim(1)).col() & (i < X.dim(1)).row();
+                   store(dw + (o.col() * X.dim(1) + i.row()) * c.TAPS + k, acc, {.mask = in});
+                 }).grid([](const TimeCfg& c, const auto& y, const auto& x, const auto&...) {
+  return Grid{cdiv(x.shape[1], c.BC), cdiv(y.shape[1], c.BC), c.TAPS};
+});
 Register r3("conv1d_back", [](Env& e) {
   const int B = 8, T = e.big ? 4096 : 90, Ci = e.big ? 512 : 40, Co = e.big ? 512 : 70, dilation = e.big ? 9 : 5, K = 3;
   auto dy = random<half>(e, size_t(B) * Co * T), x = random<half>(e, size_t(B) * Ci * T);

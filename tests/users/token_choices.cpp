@@ -1,6 +1,6 @@
 // token_choices.cpp - what chooses, orders and checks tokens, as first written: rows sorted that are longer than a
-// block, trees of drafts verified, tokens that skip a layer (mixture of depths), bags of embeddings going back, codes of
-// 4 bits into pages of a cache.
+// block, trees of drafts verified, tokens that skip a layer (mixture of depths), bags of embeddings going back, codes
+// of 4 bits into pages of a cache.
 #include "tests/users/use.h"
 namespace users {
 namespace {
@@ -10,45 +10,52 @@ namespace {
 struct SortCfg {
   int BLOCK = 1024;
 };
-auto sort_inside = kernel("user_sort_inside", [](const SortCfg& c, Ptr<float> key, Ptr<int> place, I32 N, I32 first_k,
-                                                 I32 last_k) {
-                     // every k from first_k to last_k, distances below BLOCK only
-                     auto block = program_id(0), row = program_id(1);
-                     auto lane = arange(0, c.BLOCK);
-                     auto i = block * c.BLOCK + lane;
-                     auto at = cast(row, i64) * N + i;
-                     Tile x = load(key + at), p = load(place + at);
-                     Tile k = first_k;
-                     while_([&] { return k <= last_k; }, [&] {
-                       Tile d = min(k / 2, c.BLOCK / 2);
-                       while_([&] { return d > 0; }, [&] {
-                         auto ox = take(x, lane ^ d, 0), op = take(p, lane ^ d, 0);
-                         auto up = (i & k) == 0, low = (lane & d) == 0;
-                         auto larger = (x > ox) | ((x == ox) & (p > op));
-                         auto swap = where(up == low, larger, ~larger);
-                         x = where(swap, ox, x), p = where(swap, op, p);
-                         d = d / 2;
-                       });
-                       k = k * 2;
-                     });
-                     store(key + at, x);
-                     store(place + at, p);
-                   }).grid([](const SortCfg& c, float*, int*, int N, int, int) { return Grid{N / c.BLOCK, 1}; });
-auto sort_across = kernel("user_sort_across", [](const SortCfg& c, Ptr<float> key, Ptr<int> place, I32 N, I32 k, I32 d) {
-                     // pairs (i, i + d) of a row: pair number j is i = j / d * 2 d + j % d
-                     auto j = program_id(0) * c.BLOCK + arange(0, c.BLOCK);
-                     auto i = j / d * (2 * d) + j % d;
-                     auto at = cast(program_id(1), i64) * N + i;
-                     auto in = j < N / 2;
-                     auto a = load(key + at, {.mask = in}), b = load(key + at + d, {.mask = in});
-                     auto pa = load(place + at, {.mask = in}), pb = load(place + at + d, {.mask = in});
-                     auto larger = (a > b) | ((a == b) & (pa > pb));
-                     auto swap = where((i & k) == 0, larger, ~larger);
-                     store(key + at, where(swap, b, a), {.mask = in});
-                     store(key + at + d, where(swap, a, b), {.mask = in});
-                     store(place + at, where(swap, pb, pa), {.mask = in});
-                     store(place + at + d, where(swap, pa, pb), {.mask = in});
-                   }).grid([](const SortCfg& c, float*, int*, int N, int, int) { return Grid{cdiv(N / 2, c.BLOCK), 1}; });
+auto sort_inside =
+    kernel("user_sort_inside", [](const SortCfg& c, Ptr<float> key, Ptr<int> place, I32 N, I32 first_k, I32 last_k) {
+      // every k from first_k to last_k, distances below BLOCK only
+      auto block = program_id(0), row = program_id(1);
+      auto lane = arange(0, c.BLOCK);
+      auto i = block * c.BLOCK + lane;
+      auto at = cast(row, i64) * N + i;
+      Tile x = load(key + at), p = load(place + at);
+      Tile k = first_k;
+      while_([&] { return k <= last_k; },
+             [&] {
+               Tile d = min(k / 2, c.BLOCK / 2);
+               while_([&] { return d > 0; },
+                      [&] {
+                        auto ox = take(x, lane ^ d, 0), op = take(p, lane ^ d, 0);
+                        auto up = (i & k) == 0, low = (lane & d) == 0;
+                        auto larger = (x > ox) | ((x == ox) & (p > op));
+                        auto swap = where(up == low, larger, ~larger);
+                        x = where(swap, ox, x), p = where(swap, op, p);
+                        d = d / 2;
+                      });
+               k = k * 2;
+             });
+      store(key + at, x);
+      store(place + at, p);
+    }).grid([](const SortCfg& c, float*, int*, int N, int, int) {
+      return Grid{N / c.BLOCK, 1};
+    });
+auto sort_across =
+    kernel("user_sort_across", [](const SortCfg& c, Ptr<float> key, Ptr<int> place, I32 N, I32 k, I32 d) {
+      // pairs (i, i + d) of a row: pair number j is i = j / d * 2 d + j % d
+      auto j = program_id(0) * c.BLOCK + arange(0, c.BLOCK);
+      auto i = j / d * (2 * d) + j % d;
+      auto at = cast(program_id(1), i64) * N + i;
+      auto in = j < N / 2;
+      auto a = load(key + at, {.mask = in}), b = load(key + at + d, {.mask = in});
+      auto pa = load(place + at, {.mask = in}), pb = load(place + at + d, {.mask = in});
+      auto larger = (a > b) | ((a == b) & (pa > pb));
+      auto swap = where((i & k) == 0, larger, ~larger);
+      store(key + at, where(swap, b, a), {.mask = in});
+      store(key + at + d, where(swap, a, b), {.mask = in});
+      store(place + at, where(swap, pb, pa), {.mask = in});
+      store(place + at + d, where(swap, pa, pb), {.mask = in});
+    }).grid([](const SortCfg& c, float*, int*, int N, int, int) {
+      return Grid{cdiv(N / 2, c.BLOCK), 1};
+    });
 Register r1("sort_long", [](Env& e) {
   const int M = e.big ? 256 : 3, N = e.big ? 32768 : 512, BLOCK = e.big ? e.field("BLOCK", 2048) : 64;
   auto key = drawn<float>(e, size_t(M) * N, [&] { return float(int(e.uniform() * 300)); });
@@ -80,32 +87,34 @@ Register r1("sort_long", [](Env& e) {
 
 // --- greedy verification of a tree of drafts: of the children of a node the one that the model itself says is next
 // is accepted, until there is none; then the model's token. A program a sequence, children as first child, next sibling
-auto tree_walk = kernel("user_tree_walk", [](const NoConfig&, Ptr<const int64_t> draft, Ptr<const int64_t> model,
-                                             Ptr<const int64_t> child, Ptr<const int64_t> sibling,
-                                             Ptr<int64_t> accepted, Ptr<int64_t> index, Ptr<int> count, I64 nodes,
-                                             I64 depth) {
-                   auto b = cast(program_id(0), i64);
-                   auto base = b * nodes;
-                   Tile node = cast(0 * b, i64), n = zeros({}, i32);
-                   Tile walking = node == 0;
-                   store(index + b * depth, node);
-                   while_([&] { return walking; }, [&] {
-                     auto want = load(model + base + node);
-                     store(accepted + b * depth + n, want);
-                     Tile next = load(child + base + node);
-                     Tile found = next < 0;  // at the end of the list or at the right one
-                     while_([&] { return ~found; }, [&] {
-                       auto same = load(draft + base + next) == want;
-                       next = where(same, next, load(sibling + base + next));
-                       found = same | (next < 0);
-                     });
-                     n += 1;
-                     walking = (next >= 0) & (cast(n, i64) < depth);
-                     if_(walking, [&] { store(index + b * depth + n, next); });
-                     node = where(next >= 0, next, node);
-                   });
-                   store(count + b, n);
-                 }).grid([](const NoConfig&, const auto&...) { return Grid{1}; });
+auto tree_walk =
+    kernel("user_tree_walk", [](const NoConfig&, Ptr<const int64_t> draft, Ptr<const int64_t> model,
+                                Ptr<const int64_t> child, Ptr<const int64_t> sibling, Ptr<int64_t> accepted,
+                                Ptr<int64_t> index, Ptr<int> count, I64 nodes, I64 depth) {
+      auto b = cast(program_id(0), i64);
+      auto base = b * nodes;
+      Tile node = cast(0 * b, i64), n = zeros({}, i32);
+      Tile walking = node == 0;
+      store(index + b * depth, node);
+      while_([&] { return walking; },
+             [&] {
+               auto want = load(model + base + node);
+               store(accepted + b * depth + n, want);
+               Tile next = load(child + base + node);
+               Tile found = next < 0;  // at the end of the list or at the right one
+               while_([&] { return ~found; },
+                      [&] {
+                        auto same = load(draft + base + next) == want;
+                        next = where(same, next, load(sibling + base + next));
+                        found = same | (next < 0);
+                      });
+               n += 1;
+               walking = (next >= 0) & (cast(n, i64) < depth);
+               if_(walking, [&] { store(index + b * depth + n, next); });
+               node = where(next >= 0, next, node);
+             });
+      store(count + b, n);
+    }).grid([](const NoConfig&, const auto&...) { return Grid{1}; });
 Register r2("tree_walk", [](Env& e) {
   const int B = e.big ? 512 : 9, T = e.big ? 64 : 13, D = 8;
   std::vector<int64_t> parent(size_t(B) * T);
@@ -148,40 +157,42 @@ Register r2("tree_walk", [](Env& e) {
 struct DepthCfg {
   int S = 2048, BC = 256, ROWS = 16;
 };
-auto depth_choose = kernel("user_depth_choose", [](const DepthCfg& c, Tensor<const float, 2> weight, Tensor<int, 2> chosen,
-                                                   I32 keep) {
-                      auto b = program_id(0);
-                      auto w = reshape(weight.load({b, 0}, {1, c.S}, {.pad = -INFINITY}), {c.S});
-                      auto order = argsort(w, axis(0), {.descending = true});
-                      auto rank = arange(0, c.S);
-                      auto places = where(rank < keep, order, c.S);  // the others behind all
-                      auto sorted = sort(places, axis(0));
-                      auto p = chosen.ptr() + b * keep;
-                      store(p + rank, sorted, {.mask = rank < keep});
-                    }).grid([](const DepthCfg&, const auto& w, const auto&, int) { return Grid{w.shape[0]}; });
-auto depth_gather = kernel("user_depth_gather", [](const DepthCfg& c, Ptr<const bfloat16> x, Ptr<const int> chosen,
-                                                   Ptr<bfloat16> y, I64 S, I64 C, I64 keep) {
-                      auto r = cast(program_id(1), i64) * c.ROWS + cast(arange(0, c.ROWS), i64);
-                      auto b = cast(program_id(2), i64);
-                      auto col = cast(program_id(0), i64) * c.BC + cast(arange(0, c.BC), i64);
-                      auto token = cast(load(chosen + b * keep + r, {.mask = r < keep, .other = 0}), i64);
-                      auto in = (r < keep).col() & (col < C).row();
-                      auto v = load(x + ((b * S + token).col() * C + col.row()), {.mask = in});
-                      store(y + ((b * keep + r).col() * C + col.row()), v, {.mask = in});
-                    }).grid([](const DepthCfg& c, const bfloat16*, const int*, bfloat16*, int64_t, int64_t C, int64_t k) {
-  return Grid{cdiv(C, int64_t(c.BC)), cdiv(k, int64_t(c.ROWS)), 8};
-});
-auto depth_add = kernel("user_depth_add", [](const DepthCfg& c, Tensor<bfloat16, 3> x, Tensor<const bfloat16, 3> y,
-                                             Tensor<const int, 2> chosen, Tensor<const float, 2> weight) {
-                   auto col = program_id(0) * c.BC, r = program_id(1) * c.ROWS, b = program_id(2);
-                   auto token = reshape(chosen.load({b, r}, {1, c.ROWS}, {.pad = -1}), {c.ROWS});
-                   auto rows = make_view<bfloat16>(x.ptr() + cast(b, i64) * x.stride(0), {x.dim(1), x.dim(2)}, {x.stride(1), 1});
-                   auto w = load(weight.ptr() + b * weight.dim(1) + token, {.mask = token >= 0});
-                   auto add = cast(squeeze(y.load({b, r, col}, {1, c.ROWS, c.BC}), 0), f32) * sigmoid(w).col();
-                   rows.scatter(token, col, cast(cast(rows.gather(token, col, c.BC), f32) + add, bf16));
-                 }).grid([](const DepthCfg& c, const auto& x, const auto& y, const auto&...) {
-  return Grid{cdiv(x.shape[2], c.BC), cdiv(y.shape[1], c.ROWS), x.shape[0]};
-});
+auto depth_choose =
+    kernel("user_depth_choose", [](const DepthCfg& c, Tensor<const float, 2> weight, Tensor<int, 2> chosen, I32 keep) {
+      auto b = program_id(0);
+      auto w = reshape(weight.load({b, 0}, {1, c.S}, {.pad = -INFINITY}), {c.S});
+      auto order = argsort(w, axis(0), {.descending = true});
+      auto rank = arange(0, c.S);
+      auto places = where(rank < keep, order, c.S);  // the others behind all
+      auto sorted = sort(places, axis(0));
+      auto p = chosen.ptr() + b * keep;
+      store(p + rank, sorted, {.mask = rank < keep});
+    }).grid([](const DepthCfg&, const auto& w, const auto&, int) { return Grid{w.shape[0]}; });
+auto depth_gather =
+    kernel("user_depth_gather", [](const DepthCfg& c, Ptr<const bfloat16> x, Ptr<const int> chosen, Ptr<bfloat16> y,
+                                   I64 S, I64 C, I64 keep) {
+      auto r = cast(program_id(1), i64) * c.ROWS + cast(arange(0, c.ROWS), i64);
+      auto b = cast(program_id(2), i64);
+      auto col = cast(program_id(0), i64) * c.BC + cast(arange(0, c.BC), i64);
+      auto token = cast(load(chosen + b * keep + r, {.mask = r < keep, .other = 0}), i64);
+      auto in = (r < keep).col() & (col < C).row();
+      auto v = load(x + ((b * S + token).col() * C + col.row()), {.mask = in});
+      store(y + ((b * keep + r).col() * C + col.row()), v, {.mask = in});
+    }).grid([](const DepthCfg& c, const bfloat16*, const int*, bfloat16*, int64_t, int64_t C, int64_t k) {
+      return Grid{cdiv(C, int64_t(c.BC)), cdiv(k, int64_t(c.ROWS)), 8};
+    });
+auto depth_add =
+    kernel("user_depth_add", [](const DepthCfg& c, Tensor<bfloat16, 3> x, Tensor<const bfloat16, 3> y,
+                                Tensor<const int, 2> chosen, Tensor<const float, 2> weight) {
+      auto col = program_id(0) * c.BC, r = program_id(1) * c.ROWS, b = program_id(2);
+      auto token = reshape(chosen.load({b, r}, {1, c.ROWS}, {.pad = -1}), {c.ROWS});
+      auto rows = make_view<bfloat16>(x.ptr() + cast(b, i64) * x.stride(0), {x.dim(1), x.dim(2)}, {x.stride(1), 1});
+      auto w = load(weight.ptr() + b * weight.dim(1) + token, {.mask = token >= 0});
+      auto add = cast(squeeze(y.load({b, r, col}, {1, c.ROWS, c.BC}), 0), f32) * sigmoid(w).col();
+      rows.scatter(token, col, cast(cast(rows.gather(token, col, c.BC), f32) + add, bf16));
+    }).grid([](const DepthCfg& c, const auto& x, const auto& y, const auto&...) {
+      return Grid{cdiv(x.shape[2], c.BC), cdiv(y.shape[1], c.ROWS), x.shape[0]};
+    });
 Register r3("depths", [](Env& e) {
   const int B = 8, S = e.big ? 2048 : 60, C = e.big ? 4096 : 72, K = e.big ? 256 : 11;
   const DepthCfg c{.S = e.big ? 2048 : 64, .BC = e.big ? e.field("BC", 256) : 64, .ROWS = 16};
@@ -206,8 +217,7 @@ Register r3("depths", [](Env& e) {
       std::sort(o.begin(), o.begin() + K);
       for (int k = 0; k < K; ++k) {
         list.push_back(o[k]);
-        for (int i = 0; i < C; ++i)
-          out[(size_t(b) * S + o[k]) * C + i] *= 1 + 1 / (1 + std::exp(-w[b * S + o[k]]));
+        for (int i = 0; i < C; ++i) out[(size_t(b) * S + o[k]) * C + i] *= 1 + 1 / (1 + std::exp(-w[b * S + o[k]]));
       }
     }
     auto wrong = agree(chosen.now(), list, .1, 0);
@@ -273,34 +283,36 @@ Register r4("bag_grad", [](Env& e) {
 struct PageCfg {
   int D = 128, G = 32, TOKENS = 8, PAGE = 16;
 };
-auto keys_to_pages = kernel("user_keys_to_pages", [](const PageCfg& c, Ptr<const half> k, Ptr<const int64_t> slot,
-                                                     Ptr<uint8_t> codes, Ptr<half> factors, I32 tokens, I32 heads,
-                                                     I32 stride) {
-                       // codes [pages, heads, PAGE, D / 2], factors [pages, heads, PAGE, D / G, 2]
-                       auto t = program_id(0) * c.TOKENS + arange(0, c.TOKENS);
-                       auto h = program_id(1);
-                       auto s = load(slot + t, {.mask = t < tokens, .other = -1});
-                       auto in = s >= 0;  // padding tokens have no slot
-                       auto d = arange(0, c.D);
-                       auto x = cast(load(k + (t.col() * stride + h * c.D + d.row()), {.mask = in.col()}), f32);
-                       auto groups = reshape(x, {c.TOKENS, c.D / c.G, c.G});
-                       auto low = min(groups, axis(2)), step = (max(groups, axis(2)) - low) / 15.f;
-                       auto safe = where(step == 0.f, 1.f, step);
-                       auto q = clamp(rint((groups - low) / safe), 0.f, 15.f);
-                       auto byte = cast(reshape(q, {c.TOKENS, 2, c.D / 2}), u8);
-                       auto lo = squeeze(extract(byte, {0, 0, 0}, {c.TOKENS, 1, c.D / 2}), 1);
-                       auto hi = squeeze(extract(byte, {0, 1, 0}, {c.TOKENS, 1, c.D / 2}), 1);
-                       auto row = (s / c.PAGE * heads + h) * c.PAGE + s % c.PAGE;
-                       store(codes + row.col() * (c.D / 2) + arange(0, c.D / 2).row(), lo | (hi << 4), {.mask = in.col()});
-                       auto f = row.col() * (c.D / c.G * 2) + arange(0, c.D / c.G).row() * 2;
-                       store(factors + f, cast(squeeze(low, 2), f16), {.mask = in.col()});
-                       store(factors + f + 1, cast(squeeze(step, 2), f16), {.mask = in.col()});
-                     }).grid([](const PageCfg& c, const half*, const int64_t*, uint8_t*, half*, int tokens, int heads,
-                                int) { return Grid{cdiv(tokens, c.TOKENS), heads}; });
+auto keys_to_pages =
+    kernel("user_keys_to_pages", [](const PageCfg& c, Ptr<const half> k, Ptr<const int64_t> slot, Ptr<uint8_t> codes,
+                                    Ptr<half> factors, I32 tokens, I32 heads, I32 stride) {
+      // codes [pages, heads, PAGE, D / 2], factors [pages, heads, PAGE, D / G, 2]
+      auto t = program_id(0) * c.TOKENS + arange(0, c.TOKENS);
+      auto h = program_id(1);
+      auto s = load(slot + t, {.mask = t < tokens, .other = -1});
+      auto in = s >= 0;  // padding tokens have no slot
+      auto d = arange(0, c.D);
+      auto x = cast(load(k + (t.col() * stride + h * c.D + d.row()), {.mask = in.col()}), f32);
+      auto groups = reshape(x, {c.TOKENS, c.D / c.G, c.G});
+      auto low = min(groups, axis(2)), step = (max(groups, axis(2)) - low) / 15.f;
+      auto safe = where(step == 0.f, 1.f, step);
+      auto q = clamp(rint((groups - low) / safe), 0.f, 15.f);
+      auto byte = cast(reshape(q, {c.TOKENS, 2, c.D / 2}), u8);
+      auto lo = squeeze(extract(byte, {0, 0, 0}, {c.TOKENS, 1, c.D / 2}), 1);
+      auto hi = squeeze(extract(byte, {0, 1, 0}, {c.TOKENS, 1, c.D / 2}), 1);
+      auto row = (s / c.PAGE * heads + h) * c.PAGE + s % c.PAGE;
+      store(codes + row.col() * (c.D / 2) + arange(0, c.D / 2).row(), lo | (hi << 4), {.mask = in.col()});
+      auto f = row.col() * (c.D / c.G * 2) + arange(0, c.D / c.G).row() * 2;
+      store(factors + f, cast(squeeze(low, 2), f16), {.mask = in.col()});
+      store(factors + f + 1, cast(squeeze(step, 2), f16), {.mask = in.col()});
+    }).grid([](const PageCfg& c, const half*, const int64_t*, uint8_t*, half*, int tokens, int heads, int) {
+      return Grid{cdiv(tokens, c.TOKENS), heads};
+    });
 Register r5("keys4_pages", [](Env& e) {
   const int T = e.big ? 32768 : 21, H = e.big ? 8 : 3, D = e.big ? 128 : 64, pages = e.big ? 4096 : 4;
   auto k = random<half>(e, size_t(T) * H * D);
-  auto slot = filled<int64_t>(e, T, [&](size_t i) { return i % 7 == 6 ? -1 : int64_t(i * 5 % (T * 3)) % (pages * 16); });
+  auto slot =
+      filled<int64_t>(e, T, [&](size_t i) { return i % 7 == 6 ? -1 : int64_t(i * 5 % (T * 3)) % (pages * 16); });
   auto codes = constant<uint8_t>(e, size_t(pages) * H * 16 * D / 2, 0);
   auto f = constant<half>(e, size_t(pages) * H * 16 * (D / 32) * 2, 0);
   Job j;
