@@ -6,6 +6,7 @@
 #include "compiler/compiler.h"
 #include "compiler/diagnostics.h"
 #include "compiler/dialect/dialect.h"
+#include "compiler/gpu/dot_passes.h"
 #include "compiler/gpu/gpu.h"
 #include "compiler/gpu/shared_memory.h"
 #include "compiler/host/host.h"
@@ -143,17 +144,33 @@ Result<KernelBinary> compileGpuOnce(mlir::ModuleOp module, mlir::ModuleOp given,
                                     KernelBinary binary, const Target& target, const CompileOptions& options,
                                     const Observer& observer, DiagnosticCollector& diagnostics) {
   const bool driverCompiles = findPtxas(options).empty();
+  mlir::OwningOpRef<mlir::ModuleOp> spare;
+  auto startAgain = [&](const char* why) {
+    spare = given.clone();
+    module = *spare;
+    kernel = *findKernel(module);
+    kernel.emitRemark() << why;
+  };
   auto gpuPasses = [&](CompileOptions with) {
     with.registerOperandsInFlight = options.registerOperandsInFlight.value_or(!driverCompiles);
-    return observer.time("gpu", [&] {
+    auto run = [&](decltype(addGpuPasses)& list) {
       return runPasses(module, binary.entry, target, with, observer, diagnostics,
-                       [&](mlir::OpPassManager& passes) { addGpuPasses(passes, target, with); });
+                       [&](mlir::OpPassManager& passes) { list(passes, target, with); });
+    };
+    return observer.time("gpu", [&] {
+      auto error = run(addProductPasses);
+      // Boxes are for producers: threads copy what they gather by pointers as well, or better.
+      if (!error && kernel->hasAttr(kRaisedBoxesAttr) && !hasRoles(module)) {
+        with.raiseBoxes = false;
+        startAgain("matrices stay gathered through pointers: without producer warps boxes of views are no better");
+        error = run(addProductPasses);
+      }
+      return error ? error : run(addLayoutPasses);
     });
   };
   // With roles, rings keep their shared memory as long as the kernel runs; what conversions need beside them shows only
   // when layouts are known. When that is too much there is still the way without roles, and then one with as few stages
   // as it takes, where nobody asked for more.
-  mlir::OwningOpRef<mlir::ModuleOp> spare;
   CompileOptions without = options;
   auto error = gpuPasses(options);
   auto lacksMemory = [&] {
@@ -162,10 +179,7 @@ Result<KernelBinary> compileGpuOnce(mlir::ModuleOp module, mlir::ModuleOp given,
   };
   auto again = [&](const char* why) {
     diagnostics.forgetErrors();
-    spare = given.clone();
-    module = *spare;
-    kernel = *findKernel(module);
-    kernel.emitRemark() << why;
+    startAgain(why);
     return gpuPasses(without);
   };
   if (lacksMemory() && hasRoles(module)) {

@@ -93,9 +93,22 @@ struct HostProgram {
 };
 using HostEntry = void (*)(const uint64_t* slots, const HostProgram* program, void* arena);
 
-/// A tensor map (the descriptor of bulk tensor copies) the launcher encodes from a view argument.
+/// A number made of a launch's slots: a constant and products of slots (integers read as signed, in 64 bits that wrap).
+struct SlotSum {
+  struct Term {
+    int64_t factor = 1;
+    std::vector<uint32_t> slots;  ///< numbers of the launch's slots
+    bool operator==(const Term&) const = default;
+  };
+  int64_t constant = 0;
+  std::vector<Term> terms;
+  bool operator==(const SlotSum&) const = default;
+};
+
+/// A tensor map (the descriptor of bulk tensor copies) the launcher encodes from a view argument, or from a view that
+/// the kernel makes of nothing but its arguments.
 struct TensorMapInfo {
-  uint32_t param = 0;      ///< index of the view among the kernel's parameters
+  uint32_t param = 0;      ///< index of the view among the kernel's parameters; of a made view, of its pointer's argument
   DType dtype = DType::f32;
   uint8_t rank = 0;                 ///< 1 to 5, at most the view's
   std::array<int8_t, 5> dims{};     ///< view dim of each dim of the map; dims[0] is the one with stride 1
@@ -103,10 +116,13 @@ struct TensorMapInfo {
   uint8_t swizzle = 0;     ///< bytes: 0, 32, 64, 128
   bool written = false;    ///< copies go through it to the view; else only from the view
   bool tf32 = false;       ///< f32 arrives rounded to tf32 (the lower 13 bits zero): all that its readers look at
+  /// Made views: the address in bytes, `rank` sizes, `rank` strides in elements (`dims` are the view's). Else empty.
+  std::vector<SlotSum> made{};
   bool operator==(const TensorMapInfo&) const = default;
 };
 
 inline constexpr uint32_t kMaxTensorMaps = 16;  ///< of one kernel
+inline constexpr size_t kMaxSumTerms = 16, kMaxTermSlots = 8;  ///< of a SlotSum
 inline constexpr uint32_t kTensorMapBytes = 128, kTensorMapAlign = 64;
 
 /// Who takes which position of the grid, in device memory, zero before and after every launch: programs draw `next`; the

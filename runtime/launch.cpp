@@ -282,6 +282,23 @@ Status check_persistent_grid(const Grid& grid, const KernelBinary& binary) {
   return ok();
 }
 
+/// What is wrong with the numbers of a view that the kernel makes; empty: nothing.
+static std::string problem_of_made(const KernelBinary& kernel, const TensorMapInfo& m) {
+  if (m.made.size() != 1 + 2 * size_t{m.rank})
+    return fmt::format("{} numbers of a made view of rank {}", m.made.size(), m.rank);
+  size_t slots = 0;
+  for (const ParamInfo& p : kernel.params) slots += p.slots();
+  for (const SlotSum& sum : m.made) {
+    if (sum.terms.size() > kMaxSumTerms) return fmt::format("a sum of {} terms", sum.terms.size());
+    for (const SlotSum::Term& term : sum.terms) {
+      if (term.slots.size() > kMaxTermSlots) return fmt::format("a product of {} slots", term.slots.size());
+      for (uint32_t slot : term.slots)
+        if (slot >= slots) return fmt::format("slot {} of {}", slot, slots);
+    }
+  }
+  return {};
+}
+
 Status check_hidden(const KernelBinary& kernel) {
   const auto wrong = [&](size_t map, const std::string& what) {
     return internal_error(fmt::format("kernel '{}', tensor map {}: {}", display_name(kernel), map, what));
@@ -296,18 +313,22 @@ Status check_hidden(const KernelBinary& kernel) {
                                      kernel.tensor_maps.size(), kMaxTensorMaps));
   for (size_t i = 0; i < kernel.tensor_maps.size(); ++i) {
     const TensorMapInfo& m = kernel.tensor_maps[i];
-    if (m.param >= kernel.params.size() || kernel.params[m.param].kind != ParamInfo::view)
+    const bool is_made = !m.made.empty();
+    if (m.param >= kernel.params.size() || kernel.params[m.param].kind == ParamInfo::scalar ||
+        (!is_made && kernel.params[m.param].kind != ParamInfo::view))
       return wrong(i, fmt::format("parameter {} is not a view", m.param));
     const ParamInfo& view = kernel.params[m.param];
-    if (m.rank < 1 || m.rank > m.dims.size() || m.rank > view.rank)
-      return wrong(i, fmt::format("rank {} of a view of rank {}", m.rank, view.rank));
+    const uint8_t view_rank = is_made ? m.rank : view.rank;
+    if (m.rank < 1 || m.rank > m.dims.size() || m.rank > view_rank)
+      return wrong(i, fmt::format("rank {} of a view of rank {}", m.rank, view_rank));
     if (m.dtype == DType::i1 || size_of(m.dtype) != size_of(view.dtype))
       return wrong(i, fmt::format("elements {} of a view of {}", name(m.dtype), name(view.dtype)));
+    if (const std::string bad = is_made ? problem_of_made(kernel, m) : ""; !bad.empty()) return wrong(i, bad);
     if (m.tf32 && (m.dtype != DType::f32 || m.written))
       return wrong(i, fmt::format("{} {} as tf32", m.written ? "writes" : "reads", name(m.dtype)));
     uint32_t seen = 0;
     for (size_t d = 0; d < m.rank; ++d) {
-      if (m.dims[d] < 0 || m.dims[d] >= view.rank || (seen >> m.dims[d] & 1))
+      if (m.dims[d] < 0 || m.dims[d] >= view_rank || (seen >> m.dims[d] & 1))
         return wrong(i, fmt::format("dim {} is dim {} of the view", d, m.dims[d]));
       seen |= 1u << m.dims[d];
       if (m.box[d] < 1 || m.box[d] > 256) return wrong(i, fmt::format("box of {} elements in dim {}", m.box[d], d));

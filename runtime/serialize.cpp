@@ -15,7 +15,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "the byte form is written in native order");
 
 constexpr uint32_t kMagic = 0x4b4c4954;  // "TILK"
-constexpr uint32_t kFormatVersion = 7;   // of this file; kAbiVersion is written next to it
+constexpr uint32_t kFormatVersion = 8;   // of this file; kAbiVersion is written next to it
 
 class Writer {
  public:
@@ -82,6 +82,35 @@ class Reader {
   bool good_ = true;
 };
 
+void put_made(Writer& w, const std::vector<SlotSum>& made) {
+  w.put(static_cast<uint32_t>(made.size()));
+  for (const SlotSum& sum : made) {
+    w.put(sum.constant);
+    w.put(static_cast<uint32_t>(sum.terms.size()));
+    for (const SlotSum::Term& term : sum.terms) {
+      w.put(term.factor);
+      w.put(static_cast<uint32_t>(term.slots.size()));
+      for (uint32_t slot : term.slots) w.put(slot);
+    }
+  }
+}
+
+std::vector<SlotSum> get_made(Reader& r) {
+  std::vector<SlotSum> made;
+  for (uint32_t n = r.get_count(12), i = 0; i < n && r.good(); ++i) {
+    SlotSum sum;
+    sum.constant = r.get<int64_t>();
+    for (uint32_t terms = r.get_count(12), t = 0; t < terms && r.good(); ++t) {
+      SlotSum::Term term;
+      term.factor = r.get<int64_t>();
+      for (uint32_t slots = r.get_count(4), s = 0; s < slots && r.good(); ++s) term.slots.push_back(r.get<uint32_t>());
+      sum.terms.push_back(std::move(term));
+    }
+    made.push_back(std::move(sum));
+  }
+  return made;
+}
+
 }  // namespace
 
 std::string serialize(const KernelBinary& k) {
@@ -130,6 +159,7 @@ std::string serialize(const KernelBinary& k) {
     w.put(m.swizzle);
     w.put(static_cast<uint8_t>(m.written));
     w.put(static_cast<uint8_t>(m.tf32));
+    put_made(w, m.made);
   }
   w.put(static_cast<uint32_t>(k.debug_sites.size()));
   for (const DebugSite& s : k.debug_sites) {
@@ -215,6 +245,7 @@ Result<KernelBinary> deserialize(std::string_view bytes) {
     m.swizzle = r.get<uint8_t>();
     m.written = r.get_bool();
     m.tf32 = r.get_bool();
+    m.made = get_made(r);
     k.tensor_maps.push_back(m);
   }
   for (uint32_t n = r.get_count(26), i = 0; i < n && r.good(); ++i) {

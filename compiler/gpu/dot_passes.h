@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "compiler/compiler.h"
+#include "llvm/ADT/StringRef.h"
 
 namespace mlir {
 class Pass;
@@ -18,6 +19,8 @@ using OptionsOf = std::function<const CompileOptions&()>;
 
 /// In loops with products that skip steps by what memory says, finds the steps that remain 32 at a time.
 std::unique_ptr<mlir::Pass> createListStepsPass();
+/// On a kernel: matrices that it gathers have become boxes of views, which are good for nothing but roles.
+inline constexpr llvm::StringLiteral kRaisedBoxesAttr = "tile.raised_boxes";
 /// Matrices that loops of products gather become boxes of views, where bulk copies can load all of them.
 std::unique_ptr<mlir::Pass> createRaiseBoxesPass();
 /// Atomics whose order nobody can see become relaxed.

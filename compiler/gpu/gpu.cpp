@@ -12,11 +12,11 @@
 
 namespace tile::ir {
 
-void addGpuPasses(mlir::OpPassManager& passes, const Target& target, const CompileOptions& options) {
+void addProductPasses(mlir::OpPassManager& passes, const Target& target, const CompileOptions& options) {
   auto targetOf = [&target]() -> const Target& { return target; };
   auto optionsOf = [&options]() -> const CompileOptions& { return options; };
   passes.addPass(createRelaxAtomicsPass());
-  if (target.hasTma) passes.addPass(createRaiseBoxesPass());
+  if (target.hasTma && options.useTma && options.raiseBoxes) passes.addPass(createRaiseBoxesPass());
   passes.addPass(createListStepsPass());
   if (target.hasWgmma) passes.addPass(createTurnProductsPass(targetOf));
   passes.addPass(createPlaceOperandsPass(targetOf, optionsOf));
@@ -27,6 +27,11 @@ void addGpuPasses(mlir::OpPassManager& passes, const Target& target, const Compi
   passes.addPass(createPeelMasks());
   passes.addPass(createRecordStartsPass());
   if (target.hasTma) passes.addPass(createSpecializePass(targetOf, optionsOf));
+}
+
+void addLayoutPasses(mlir::OpPassManager& passes, const Target& target, const CompileOptions& options) {
+  auto targetOf = [&target]() -> const Target& { return target; };
+  auto optionsOf = [&options]() -> const CompileOptions& { return options; };
   passes.addPass(createLoadAheadPass());
   passes.addPass(createStagePass(targetOf, optionsOf));
   passes.addPass(createAssignLayoutsPass(targetOf, optionsOf));
@@ -50,6 +55,11 @@ void addGpuPasses(mlir::OpPassManager& passes, const Target& target, const Compi
   passes.addPass(createInsertBarriersPass());
   if (target.hasTma) passes.addPass(createLateReleasesPass());
   if (target.hasTma) passes.addPass(createTakeTurnsPass());  // knows where all warps meet
+}
+
+void addGpuPasses(mlir::OpPassManager& passes, const Target& target, const CompileOptions& options) {
+  addProductPasses(passes, target, options);
+  addLayoutPasses(passes, target, options);
 }
 
 void registerGpuPasses(std::function<const Target&()> target, std::function<const CompileOptions&()> options) {

@@ -19,6 +19,9 @@ namespace tile::ir {
 
 /// Appends the GPU passes, in order, to a pass manager of func.func. Before: the tile stage (scalar bases + offset
 /// tiles). After: every tile has a layout, every shared buffer an address, barriers stand where hazards need them.
+/// In two parts: after the first the kernel has its roles, or will have none.
+void addProductPasses(mlir::OpPassManager& passes, const Target& target, const CompileOptions& options);
+void addLayoutPasses(mlir::OpPassManager& passes, const Target& target, const CompileOptions& options);
 void addGpuPasses(mlir::OpPassManager& passes, const Target& target, const CompileOptions& options);
 
 /// Registers every GPU pass under its flag for tile-opt; the functions are asked when a pass is made.

@@ -2,6 +2,7 @@
 #include "compiler/gpu/tma_box.h"
 
 #include "compiler/abi_params.h"
+#include "compiler/gpu/launch_views.h"
 
 namespace tile::ir {
 using namespace mlir;
@@ -45,6 +46,8 @@ std::optional<std::vector<int64_t>> partOf(ArrayRef<int64_t> extents, int64_t co
 struct Origin {
   BlockArgument arg;        ///< null: made in the kernel
   SmallVector<int8_t, 5> dims;  ///< which of its dims each dim of the view is
+  std::optional<LaunchView> launch;  ///< made in the kernel, of arguments alone
+  bool isOfLaunch() const { return arg || launch; }
 };
 
 BlockArgument argumentOf(Value value) {
@@ -60,7 +63,7 @@ bool hasNoBulkCopies(BlockArgument arg) {
 /// The argument whose address, dims and strides, each dim once, a view is made of.
 std::optional<Origin> reorderedArgument(MakeViewOp made) {
   auto start = made.getPtr().getDefiningOp<ViewPtrOp>();
-  Origin origin{start ? argumentOf(start.getView()) : BlockArgument(), {}};
+  Origin origin{start ? argumentOf(start.getView()) : BlockArgument(), {}, {}};
   if (!origin.arg || cast<ViewType>(origin.arg.getType()).getRank() != made.getType().getRank()) return std::nullopt;
   for (auto [dim, stride] : llvm::zip(made.getDims(), made.getStrides())) {
     auto size = dim.getDefiningOp<ViewDimOp>();
@@ -77,8 +80,9 @@ std::optional<Origin> originOf(Value view) {
   auto made = view.getDefiningOp<MakeViewOp>();
   if (made)
     if (auto origin = reorderedArgument(made)) return origin;
-  Origin origin{argumentOf(view), {}};
+  Origin origin{argumentOf(view), {}, {}};
   if (!made && !origin.arg) return std::nullopt;
+  if (made && made->hasAttr(kOfLaunchAttr)) origin.launch = launchView(made);
   for (int8_t d = 0; d < cast<ViewType>(view.getType()).getRank(); ++d) origin.dims.push_back(d);
   return origin;
 }
@@ -123,7 +127,7 @@ bool isMadeAhead(Operation* made) {
 
 bool isMadeInKernel(Value view) {
   const auto origin = originOf(view);
-  return origin && !origin->arg;
+  return origin && !origin->isOfLaunch();
 }
 
 int64_t TmaBox::bytes() const { return type.getShape()[0] * type.getShape()[1] * type.elementBytes(); }
@@ -164,7 +168,7 @@ std::optional<TmaBox> tmaBox(Value view, SmemType type, const Facts& facts, bool
   Refusal refuse{why};
   const auto origin = originOf(view);
   if (!origin) return refuse("the view is neither an argument of the kernel nor made by it");
-  if (isStore && !origin->arg) return refuse("the view is not an argument of the kernel");
+  if (isStore && !origin->isOfLaunch()) return refuse("the view is not an argument of the kernel, nor made of some");
   if (origin->arg && hasNoBulkCopies(origin->arg))
     return refuse("no tensor map describes the view: a dim repeats, runs backwards or is too large");
   auto viewType = cast<ViewType>(view.getType());
@@ -243,9 +247,10 @@ std::optional<TmaBox> tmaBox(Value view, SmemType type, const Facts& facts, bool
     return refuse(llvm::Twine(rows) + " rows are not a multiple of the 8 rows of a swizzle pattern");
 
   TmaBox box{type, {}, {}, positive, {}, {}, {columnExtents.begin(), columnExtents.end()}, {}};
-  if (!origin->arg) box.made = view;
+  if (!origin->isOfLaunch()) box.made = view;
   if (rowExtents.size() > 1) box.rowExtents.assign(rowExtents.begin(), rowExtents.end());
   if (origin->arg) box.map.param = origin->arg.getArgNumber();
+  if (origin->launch) box.map.param = origin->launch->param, box.map.made = origin->launch->made;
   box.map.dtype = *dtype;
   box.map.rank = static_cast<uint8_t>(rank);
   box.map.swizzle = static_cast<uint8_t>(tile.swizzle);

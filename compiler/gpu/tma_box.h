@@ -24,8 +24,8 @@ struct TmaCopy {
 
 struct TmaBox {
   SmemType type;      ///< the box in shared memory, one stage; its `minor` is the dim with unit stride
-  TensorMapInfo map;  ///< `param` is the number of the argument, `dims` are dims of it, or of a view made in the kernel
-  mlir::Value made;   ///< the view, if it is made in the kernel; then its tensor map is, too. Null: an argument
+  TensorMapInfo map;  ///< `param`: the argument's number; `dims` are dims of it, or of a view made in the kernel
+  mlir::Value made;   ///< the view, if its tensor map is made in the kernel; null: it comes from the launch
   llvm::SmallVector<unsigned> positive;  ///< arguments that are strides of such a view: copies rely on their being > 0
   std::array<int8_t, 5> dims{};  ///< of the view, in the order of the map: others than the argument's where a view has
                                  ///< its dims in another order
@@ -56,7 +56,7 @@ bool isBulkLoad(mlir::Operation* load, SmemType type, const Facts& facts, std::s
                 llvm::ArrayRef<int64_t> box = {});
 
 /// Whether the view is made in the kernel and so needs a tensor map of its own (tma_describe). Arguments, also with
-/// their dims in another order, do not.
+/// their dims in another order, do not, nor views made of arguments alone (launch_views.h).
 bool isMadeInKernel(mlir::Value view);
 
 /// Bulk copies for the box of `shape` (the last two dims of the view). Nullopt: there are none, and `why` says what is

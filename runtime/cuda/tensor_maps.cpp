@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "runtime/launch.h"
+#include "runtime/made_views.h"
 
 namespace tile::cu {
 namespace {
@@ -98,11 +99,11 @@ std::string describe(const TensorMapInfo& m, uint8_t view_rank, const uint64_t* 
 }  // namespace
 
 TensorMaps::TensorMaps(const Driver& driver, const KernelBinary& kernel, EmptyViews empty)
-    : driver_(driver), kernel_(kernel), empty_(empty) {
+    : driver_(driver), kernel_(kernel), empty_(empty), bits_(slot_bits(kernel)) {
   for (const TensorMapInfo& m : kernel.tensor_maps) {
     Slot slot;
     for (uint32_t p = 0; p < m.param; ++p) slot.first_slot += kernel.params[p].slots();
-    slot.key_words = kernel.params[m.param].slots();
+    slot.key_words = m.made.empty() ? kernel.params[m.param].slots() : m.made.size();
     slot.entries.reserve(kEntries);
     maps_.push_back(std::move(slot));
   }
@@ -113,6 +114,11 @@ Status TensorMaps::encode(const uint64_t* slots, TensorMap* out) {
   for (size_t i = 0; i < maps_.size(); ++i) {
     Slot& slot = maps_[i];
     const uint64_t* key = slots + slot.first_slot;
+    Key made;
+    if (const TensorMapInfo& m = kernel_.tensor_maps[i]; !m.made.empty()) {
+      made_view(m, bits_, slots, /*is_null=*/*key == 0, made.data());
+      key = made.data();
+    }
     const Entry* entry = find(slot, key);
     if (entry == nullptr) [[unlikely]]
       if (Status added = add(i, key, entry); !added) return added;
@@ -137,7 +143,8 @@ const TensorMaps::Entry* TensorMaps::find(Slot& slot, const uint64_t* key) const
 Status TensorMaps::add(size_t index, const uint64_t* key, const Entry*& out) {
   const TensorMapInfo& m = kernel_.tensor_maps[index];
   Region region;
-  if (const std::string why = describe(m, kernel_.params[m.param].rank, key, empty_, region); !why.empty())
+  const uint8_t view_rank = m.made.empty() ? kernel_.params[m.param].rank : m.rank;
+  if (const std::string why = describe(m, view_rank, key, empty_, region); !why.empty())
     return refusal(index, why);
   uint32_t box[5], ones[5];
   for (size_t d = 0; d < m.rank; ++d) box[d] = m.box[d], ones[d] = 1;
@@ -166,9 +173,10 @@ Status TensorMaps::refusal(size_t index, const std::string& why) const {
   const uint32_t param = kernel_.tensor_maps[index].param;
   const std::string& name = kernel_.params[param].name;
   Error e = user_error(fmt::format(
-      "kernel '{}', argument {}{}: bulk copies cannot address this view: {}; compile the kernel without them "
+      "kernel '{}', argument {}{}: bulk copies cannot address {} view: {}; compile the kernel without them "
       "(KernelOptions::tma = false)",
-      display_name(kernel_), param, name.empty() ? "" : fmt::format(" '{}'", name), why));
+      display_name(kernel_), param, name.empty() ? "" : fmt::format(" '{}'", name),
+      kernel_.tensor_maps[index].made.empty() ? "this" : "a", why));
   e.needs_plain_copies = true;
   return e;
 }

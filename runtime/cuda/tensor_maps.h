@@ -30,14 +30,14 @@ class TensorMaps {
  private:
   static constexpr size_t kEntries = 16;
   static constexpr size_t kMaxKey = 1 + 2 * kMaxRank;
-  using Key = std::array<uint64_t, kMaxKey>;  ///< the view's slots
+  using Key = std::array<uint64_t, kMaxKey>;  ///< the view's slots, or what they would be
   struct Entry {
     TensorMap map{};
     Key key{};
     CUresult refused = CUDA_SUCCESS;
   };
   struct Slot {
-    size_t first_slot = 0, key_words = 0;
+    size_t first_slot = 0, key_words = 0;  ///< of the view's argument; of a made view, of its pointer's, and its own words
     std::array<uint64_t, kEntries> address{};  ///< of the entries, looked through first; entries without one: 0 used
     std::vector<Entry> entries;
     size_t last_hit = 0, next_victim = 0;
@@ -49,6 +49,7 @@ class TensorMaps {
   const Driver& driver_;
   const KernelBinary& kernel_;
   EmptyViews empty_;
+  std::vector<uint8_t> bits_;  ///< of the launch's slots, for made views
   std::mutex mutex_;
   std::vector<Slot> maps_;
 };

@@ -139,14 +139,9 @@ void SimtKernel::run(std::vector<uint64_t> slots, int gridX, int gridY, int grid
     for (int size : {gridX, gridY, gridZ}) slots.push_back(static_cast<uint64_t>(size));
     if (binary_.uses_tickets) slots.push_back(reinterpret_cast<uint64_t>(&tickets));
   }
-  std::vector<size_t> firstSlot;
-  for (size_t i = 0, at = 0; i < binary_.params.size(); ++i) {
-    firstSlot.push_back(at);
-    at += binary_.params[i].slots();
-  }
   std::vector<SimulatedTensorMap> maps;
   for (const TensorMapInfo& info : binary_.tensor_maps)
-    maps.push_back(encodeTensorMap(info, binary_.params.at(info.param), &slots.at(firstSlot[info.param])));
+    maps.push_back(encodeTensorMap(info, binary_, slots.data()));
   for (const SimulatedTensorMap& map : maps) slots.push_back(reinterpret_cast<uint64_t>(&map));
   m.slots = slots.data();
 

@@ -169,3 +169,70 @@ func.func @looked_at(%a: !tile.ptr<f16> {tile.align = 16 : i32}, %w: tensor<32x6
   tile.scatter %sum#0, %y offsets %ys : tensor<64x64xi32> mask %inside2 : tensor<64x64xi1> : tensor<64x64xf32>, !tile.ptr<f32>
   return
 }
+
+// Every program has a matrix of its own: the heads are a dim of the view, which the launch can describe. So is what is
+// loaded in front of the loop, and what is stored behind it.
+// CHECK-LABEL: func.func @heads(
+// CHECK-SAME: %[[Q:[^:]*]]: !tile.ptr<f16> {{.*}} %[[K:[^:]*]]: !tile.ptr<f16> {{.*}} %[[Y:[^:]*]]: !tile.ptr<f16> {{.*}} %[[T:[^:]*]]: i32) attributes {tile.kernel, tile.raised_boxes}
+// CHECK-DAG: %[[ANY:.*]] = arith.constant 2147483632 : i64
+// CHECK-DAG: %[[ONE:.*]] = arith.constant 1 : i64
+// CHECK-DAG: %[[WIDE:.*]] = arith.constant 64 : i64
+// CHECK: %[[HEAD:.*]] = tile.program_id 1
+// CHECK: %[[T64:.*]] = arith.extsi %[[T]]
+// CHECK: %[[FAR:.*]] = arith.muli %[[T64]], %[[WIDE]]
+// CHECK: %[[VQ:.*]] = tile.make_view %[[Q]], dims(%[[ANY]], %[[T64]], %[[WIDE]]), strides(%[[FAR]], %[[WIDE]], %[[ONE]]) {tile.of_launch}
+// CHECK: tile.load %[[VQ]][%[[HEAD]], %{{.*}}, %c0_i32 : i32, i32, i32] : {{.*}} -> tensor<64x64xf16>
+// CHECK: %[[VK:.*]] = tile.make_view %[[K]], dims(%[[ANY]], %[[T64]], %[[WIDE]]), strides(%[[FAR]], %[[WIDE]], %[[ONE]]) {tile.of_launch}
+// CHECK: scf.for %[[I:.*]] = %c0_i32 to %[[T]]
+// CHECK: tile.load %[[VK]][%[[HEAD]], %[[I]], %c0_i32 : i32, i32, i32]
+// CHECK: %[[VY:.*]] = tile.make_view %[[Y]], dims(%[[ANY]], %[[T64]], %[[WIDE]]), strides(%[[FAR]], %[[WIDE]], %[[ONE]]) {tile.of_launch}
+// CHECK: tile.store %{{.*}}, %[[VY]][%[[HEAD]], %{{.*}}, %c0_i32 : i32, i32, i32]
+// CHECK-NOT: tile.scatter
+func.func @heads(%q: !tile.ptr<f16> {tile.align = 16 : i32}, %k: !tile.ptr<f16> {tile.align = 16 : i32},
+                 %y: !tile.ptr<f16> {tile.align = 16 : i32}, %t: i32) attributes {tile.kernel} {
+  %c0 = arith.constant 0 : i32
+  %c64 = arith.constant 64 : i32
+  %wide = arith.constant 64 : i64
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %pid = tile.program_id 0
+  %head = tile.program_id 1
+  %head64 = arith.extsi %head : i32 to i64
+  %t64 = arith.extsi %t : i32 to i64
+  %at = arith.muli %head64, %t64 : i64
+  %base = arith.muli %at, %wide : i64
+  %qp = tile.ptr_add %q, %base : !tile.ptr<f16>, i64
+  %kp = tile.ptr_add %k, %base : !tile.ptr<f16>, i64
+  %yp = tile.ptr_add %y, %base : !tile.ptr<f16>, i64
+  %row = arith.muli %pid, %c64 : i32
+  %first = arith.muli %row, %c64 : i32
+  %qr = tile.ptr_add %qp, %first : !tile.ptr<f16>, i32
+  %yr = tile.ptr_add %yp, %first : !tile.ptr<f16>, i32
+  %i64 = tile.iota : tensor<64xi32>
+  %rows = tile.reshape %i64 : tensor<64xi32> -> tensor<64x1xi32>
+  %columns = tile.reshape %i64 : tensor<64xi32> -> tensor<1x64xi32>
+  %across = tile.broadcast %columns : tensor<1x64xi32> -> tensor<64x64xi32>
+  %pitch = arith.constant dense<64> : tensor<64x1xi32>
+  %ts = tile.splat %t : i32 -> tensor<64x1xi32>
+  %rs = tile.splat %row : i32 -> tensor<64x1xi32>
+  %m = arith.addi %rs, %rows : tensor<64x1xi32>
+  %op = arith.muli %rows, %pitch : tensor<64x1xi32>
+  %op2 = tile.broadcast %op : tensor<64x1xi32> -> tensor<64x64xi32>
+  %off = arith.addi %op2, %across : tensor<64x64xi32>
+  %min = arith.cmpi slt, %m, %ts : tensor<64x1xi32>
+  %mmask = tile.broadcast %min : tensor<64x1xi1> -> tensor<64x64xi1>
+  %x = tile.gather %qr offsets %off : tensor<64x64xi32> mask %mmask : tensor<64x64xi1> : !tile.ptr<f16> -> tensor<64x64xf16>
+  %sum = scf.for %i = %c0 to %t step %c64 iter_args(%acc = %zero) -> (tensor<64x64xf32>) : i32 {
+    %is = tile.splat %i : i32 -> tensor<64x1xi32>
+    %n = arith.addi %is, %rows : tensor<64x1xi32>
+    %down = arith.muli %i, %c64 : i32
+    %kpi = tile.ptr_add %kp, %down : !tile.ptr<f16>, i32
+    %nin = arith.cmpi slt, %n, %ts : tensor<64x1xi32>
+    %nmask = tile.broadcast %nin : tensor<64x1xi1> -> tensor<64x64xi1>
+    %w = tile.gather %kpi offsets %off : tensor<64x64xi32> mask %nmask : tensor<64x64xi1> : !tile.ptr<f16> -> tensor<64x64xf16>
+    %d = tile.dot %x, %w, %acc : tensor<64x64xf16>, tensor<64x64xf16> -> tensor<64x64xf32>
+    scf.yield %d : tensor<64x64xf32>
+  }
+  %h = arith.truncf %sum : tensor<64x64xf32> to tensor<64x64xf16>
+  tile.scatter %h, %yr offsets %off : tensor<64x64xi32> mask %mmask : tensor<64x64xi1> : tensor<64x64xf16>, !tile.ptr<f16>
+  return
+}

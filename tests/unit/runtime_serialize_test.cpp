@@ -32,7 +32,8 @@ KernelBinary sample() {
   k.persistent = true;
   k.uses_tickets = true;
   k.tensor_maps = {{1, DType::f8e5m2, 4, {3, 2, 1, 0}, {128, 64, 1, 1}, 128, false, false},
-                   {1, DType::i8, 2, {3, 1}, {16, 256}, 0, true, false}};
+                   {1, DType::i8, 2, {3, 1}, {16, 256}, 0, true, false},
+                   {1, DType::i8, 1, {0}, {16}, 0, false, false, {{-8, {{1, {1}}, {2, {3, 10}}}}, {0, {{1, {2}}}}, {1, {}}}}};
   k.debug_sites = {{DebugSite::assertion, "x < n", DType::i1, {64, 128}, "a.cpp", 12},
                    {DebugSite::print, "", DType::f16, {}, "b.cpp", 7}};
   k.buffers = {{"ring of 3 x 128x64xf16", "a.cpp", 30, 1024, 49152}};
@@ -125,10 +126,16 @@ void expect_harmless(const std::string& bytes) {
   }
   for (const TensorMapInfo& m : k->tensor_maps) {
     ASSERT_LT(m.param, k->params.size());
-    ASSERT_EQ(ParamInfo::view, k->params[m.param].kind);
-    EXPECT_TRUE(m.rank >= 1 && m.rank <= 5 && m.rank <= k->params[m.param].rank);
-    for (size_t d = 0; d < m.rank; ++d)
-      EXPECT_TRUE(m.dims[d] >= 0 && m.dims[d] < k->params[m.param].rank && m.box[d] > 0);
+    ASSERT_NE(ParamInfo::scalar, k->params[m.param].kind);
+    EXPECT_TRUE(m.made.empty() ? ParamInfo::view == k->params[m.param].kind : m.made.size() == 1 + 2u * m.rank);
+    const int rank = m.made.empty() ? k->params[m.param].rank : m.rank;
+    EXPECT_TRUE(m.rank >= 1 && m.rank <= 5 && m.rank <= rank);
+    for (size_t d = 0; d < m.rank; ++d) EXPECT_TRUE(m.dims[d] >= 0 && m.dims[d] < rank && m.box[d] > 0);
+    size_t slots = 0;
+    for (const ParamInfo& p : k->params) slots += p.slots();
+    for (const SlotSum& sum : m.made)
+      for (const SlotSum::Term& term : sum.terms)
+        for (uint32_t slot : term.slots) EXPECT_LT(slot, slots);
   }
   EXPECT_LE(k->tensor_maps.size(), kMaxTensorMaps);
   EXPECT_EQ(bytes, serialize(*k)) << "accepted bytes mean exactly one kernel";
@@ -178,6 +185,12 @@ TEST(Serialize, TensorMapsOfViewsThereAreNot) {
   EXPECT_TRUE(refused([](KernelBinary& k) { k.tensor_maps[0].dtype = DType::f16; })) << "the view's elements are bytes";
   EXPECT_TRUE(refused([](KernelBinary& k) { k.tensor_maps[0].tf32 = true; })) << "bytes are no tf32";
   EXPECT_TRUE(refused([](KernelBinary& k) { k.tensor_maps.resize(17, k.tensor_maps[0]); }));
+  EXPECT_FALSE(refused([](KernelBinary& k) { k.tensor_maps[2].param = 0; })) << "a pointer of which a view is made";
+  EXPECT_TRUE(refused([](KernelBinary& k) { k.tensor_maps[2].param = 2; })) << "a scalar";
+  EXPECT_TRUE(refused([](KernelBinary& k) { k.tensor_maps[2].made.pop_back(); })) << "no stride";
+  EXPECT_TRUE(refused([](KernelBinary& k) { k.tensor_maps[2].made[0].terms[1].slots[1] = 11; })) << "there are 11 slots";
+  EXPECT_TRUE(refused([](KernelBinary& k) { k.tensor_maps[2].made[0].terms[1].slots.resize(9); }));
+  EXPECT_TRUE(refused([](KernelBinary& k) { k.tensor_maps[2].made[1].terms.resize(17); }));
   EXPECT_TRUE(refused([](KernelBinary& k) { k.persistent = false; })) << "tickets without a work loop";
   auto in_cluster = [&](uint32_t programs) {
     return !refused([&](KernelBinary& k) { k.uses_tickets = false, k.cluster = programs; });

@@ -177,10 +177,28 @@ nlohmann::ordered_json toJson(const tile::EntryParam& p) {
   return j;
 }
 
+nlohmann::ordered_json toJson(const tile::SlotSum& sum) {
+  nlohmann::ordered_json terms = nlohmann::ordered_json::array();
+  for (const tile::SlotSum::Term& term : sum.terms) terms.push_back({{"factor", term.factor}, {"slots", term.slots}});
+  return {{"constant", sum.constant}, {"terms", std::move(terms)}};
+}
+
+/// Of a view that the kernel makes: its numbers as sums of products of slots.
+nlohmann::ordered_json madeToJson(const tile::TensorMapInfo& m) {
+  nlohmann::ordered_json sizes = nlohmann::ordered_json::array(), strides = sizes;
+  for (size_t d = 0; d < m.rank; ++d) {
+    sizes.push_back(toJson(m.made[1 + d]));
+    strides.push_back(toJson(m.made[1 + m.rank + d]));
+  }
+  return {{"address", toJson(m.made[0])}, {"sizes", sizes}, {"strides", strides}};
+}
+
 nlohmann::ordered_json toJson(const tile::TensorMapInfo& m) {
   const auto first = [&](const auto& list) { return std::vector<int>(list.begin(), list.begin() + m.rank); };
-  return {{"param", m.param},         {"dtype", tile::name(m.dtype)}, {"dims", first(m.dims)}, {"box", first(m.box)},
+  nlohmann::ordered_json j = {{"param", m.param},         {"dtype", tile::name(m.dtype)}, {"dims", first(m.dims)}, {"box", first(m.box)},
           {"swizzle", int{m.swizzle}}, {"written", m.written},         {"tf32", m.tf32}};
+  if (!m.made.empty()) j["made"] = madeToJson(m);
+  return j;
 }
 
 }  // namespace

@@ -2,7 +2,9 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <vector>
 
+#include "runtime/made_views.h"
 #include "tests/gpu/simt/barriers.h"
 #include "tests/gpu/simt/machine.h"
 #include "tests/gpu/simt/numbers.h"
@@ -24,7 +26,13 @@ void SimulatedTensorMap::check() const {
   if (swizzle && inner > swizzle) refuse(fmt::format("{} bytes in the inner box dim, swizzle {}", inner, swizzle));
 }
 
-SimulatedTensorMap encodeTensorMap(const TensorMapInfo& info, const ParamInfo& param, const uint64_t* slots) {
+SimulatedTensorMap encodeTensorMap(const TensorMapInfo& info, const KernelBinary& kernel, const uint64_t* slots) {
+  size_t first = 0;
+  for (uint32_t p = 0; p < info.param; ++p) first += kernel.params[p].slots();
+  std::vector<uint64_t> made(info.made.size());
+  if (!made.empty()) made_view(info, slot_bits(kernel), slots, slots[first] == 0, made.data());
+  slots = made.empty() ? slots + first : made.data();
+  const size_t rank = made.empty() ? kernel.params.at(info.param).rank : info.rank;
   SimulatedTensorMap map;
   map.dtype = info.dtype;
   map.rank = info.rank;
@@ -33,11 +41,11 @@ SimulatedTensorMap encodeTensorMap(const TensorMapInfo& info, const ParamInfo& p
   map.address = slots[0];
   uint64_t bytes = size_of(info.dtype);
   bool empty = false;
-  for (size_t d = 0; d < param.rank; ++d) empty |= slots[1 + d] == 0;
+  for (size_t d = 0; d < rank; ++d) empty |= slots[1 + d] == 0;
   for (size_t d = 0; d < info.rank; ++d) {
     const size_t dim = static_cast<size_t>(info.dims[d]);
     map.dims[d] = static_cast<uint32_t>(slots[1 + dim]);
-    map.strides[d] = d ? slots[1 + param.rank + dim] * bytes : bytes;
+    map.strides[d] = d ? slots[1 + rank + dim] * bytes : bytes;
     if (d && (empty || map.dims[d] == 1)) map.strides[d] = 16;  // what the launcher says of dims with one element
     map.box[d] = info.box[d];
   }

@@ -29,7 +29,7 @@ struct alignas(64) SimulatedTensorMap {
 };
 static_assert(sizeof(SimulatedTensorMap) == 128);
 
-/// From the slots of a view argument (abi.h).
-SimulatedTensorMap encodeTensorMap(const TensorMapInfo& info, const ParamInfo& param, const uint64_t* slots);
+/// From the slots of a launch (abi.h).
+SimulatedTensorMap encodeTensorMap(const TensorMapInfo& info, const KernelBinary& kernel, const uint64_t* slots);
 
 }  // namespace tile::testing
