@@ -15,6 +15,7 @@
 
 #include "compiler/gpu/counts.h"
 #include "compiler/gpu/launch_views.h"
+#include "llvm/ADT/SetVector.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Matchers.h"
 
@@ -241,10 +242,21 @@ class BoxRaiser {
     if (facts_.rangeOf(v).min >= 0) return true;
     if (scf::ForOp loop = loopOf(v)) return is(loop.getLowerBound());
     Operation* op = v.getDefiningOp();
-    if (isa_and_nonnull<arith::AddIOp, arith::MulIOp, arith::MinSIOp>(op))
-      return is(op->getOperand(0)) && is(op->getOperand(1));
+    if (isa_and_nonnull<arith::MulIOp>(op)) return isProduct(op->getOperand(0), op->getOperand(1), depth);
+    if (isa_and_nonnull<arith::AddIOp, arith::MinSIOp>(op)) return is(op->getOperand(0)) && is(op->getOperand(1));
     if (isa_and_nonnull<arith::MaxSIOp>(op)) return is(op->getOperand(0)) || is(op->getOperand(1));
     return isa_and_nonnull<arith::DivSIOp, arith::RemSIOp>(op) && is(op->getOperand(0));
+  }
+  /// A count times another one, or an argument: launches have to look that it is above 0.
+  bool isProduct(Value a, Value b, int depth) const {
+    auto rely = [&](Value v) {
+      auto arg = dyn_cast<BlockArgument>(numberBehind(v));
+      if (!arg || !isa<func::FuncOp>(arg.getOwner()->getParentOp())) return false;
+      relied_.insert(static_cast<int32_t>(arg.getArgNumber()));
+      return true;
+    };
+    const bool first = isCount(a, depth + 1), second = isCount(b, depth + 1);
+    return (first && second) || (first && rely(b)) || (second && rely(a));
   }
   /// Divides what the pointer adds along a dim into the place of the box and the rest.
   void divide(const LinearForm& all, LinearForm& box, LinearForm& rest) const {
@@ -410,6 +422,8 @@ class BoxRaiser {
     }
     const auto rank = static_cast<int64_t>(sizes.size());
     Value view = MakeViewOp::create(b, loc, ViewType::get(rank, type_.getElementType()), start, sizes, strides);
+    if (!relied_.empty())
+      view.getDefiningOp()->setAttr(kPositiveArgumentsAttr, b.getDenseI32ArrayAttr(relied_.getArrayRef()));
     b.setInsertionPoint(op_);
     for (const Outer& outer : found.outer) places.push_back(outer.count);
     for (int d : {0, 1}) places.push_back(emit(b, found.box[d], isNarrow(found.box[d])));
@@ -425,6 +439,7 @@ class BoxRaiser {
   int unit_ = -1;
   Value stride_;
   std::optional<int64_t> strideNumber_;
+  mutable llvm::SmallSetVector<int32_t, 4> relied_;  ///< arguments taken to be above 0
 };
 
 }  // namespace

@@ -134,7 +134,7 @@ std::optional<LaunchView> launchView(MakeViewOp view) {
 void markLaunchViews(func::FuncOp kernel) {
   size_t views = llvm::count_if(kernel.getArgumentTypes(), [](Type type) { return isa<ViewType>(type); });
   kernel.walk([&](MakeViewOp view) {
-    if (views >= kMostViews || !launchView(view)) return;
+    if (views >= kMostViews || view->use_empty() || !launchView(view)) return;
     view->setAttr(kOfLaunchAttr, UnitAttr::get(view.getContext()));
     ++views;
   });

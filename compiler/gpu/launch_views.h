@@ -12,6 +12,9 @@ namespace tile::ir {
 /// On a make_view: its tensor maps come from the launch.
 inline constexpr llvm::StringLiteral kOfLaunchAttr = "tile.of_launch";
 
+/// On a make_view: numbers of arguments which have to be above 0 for its boxes to be what they stand for.
+inline constexpr llvm::StringLiteral kPositiveArgumentsAttr = "tile.positive_arguments";
+
 /// Whether a scalar is the same in all programs, and a sum of products of arguments: the launcher can compute it.
 bool isOfLaunch(mlir::Value scalar);
 

@@ -5,9 +5,9 @@
 // After:  a view made in front of the loop (p, dims [M, K], strides [stride, 1]) and a load of it at [first, at]
 //
 // gathered_box.h finds the view. Only where bulk copies can then load all operands that the loop gathers: others are as
-// well off as they are. In such a kernel, operands of products that are gathered in front of the loop become boxes as
-// well, and what is stored to boxes, where the launch knows the views; whether there are roles in the end, without which
-// boxes are no better, shows later (pipeline.cpp takes them back).
+// well off as they are. In such a kernel other matrices become boxes as well, where the launch knows their views: those
+// gathered outside of loops (operands, tiles added to results), and what is stored. Whether there are roles in the end,
+// without which boxes are no better, shows later (pipeline.cpp takes them back).
 #include "compiler/analysis/facts.h"
 #include "compiler/gpu/dot_passes.h"
 #include "compiler/gpu/gathered_box.h"
@@ -79,13 +79,14 @@ class RaiseBoxesPass : public PassWrapper<RaiseBoxesPass, OperationPass<func::Fu
            tmaBox(store.getView(), type.getShape(), type.getElementType(), facts, /*isStore=*/true);
   }
 
-  /// Operands outside of loops, and tiles that are stored.
+  /// Matrices outside of loops (operands, and tiles added to results: producers can load both), and tiles that are
+  /// stored anywhere.
   void raiseBeside() {
     SmallVector<Operation*> accesses;
     getOperation().walk([&](Operation* op) {
-      if (op->getParentOfType<LoopLikeOpInterface>()) return;
       auto gather = dyn_cast<GatherOp>(op);
-      if ((gather && isMatrix(gather) && isOperand(gather.getResult())) || isa<ScatterOp>(op)) accesses.push_back(op);
+      const bool isFirst = gather && !op->getParentOfType<LoopLikeOpInterface>();
+      if ((isFirst && isMatrix(gather)) || isa<ScatterOp>(op)) accesses.push_back(op);
     });
     for (Operation* op : accesses) {
       auto gather = dyn_cast<GatherOp>(op);

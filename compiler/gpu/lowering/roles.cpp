@@ -5,6 +5,7 @@
 // many as fit (reqntid and minctapersm 1 are set). A sum above that compiles, and hangs every launch: refused here.
 #include "compiler/gpu/lowering/roles.h"
 
+#include "compiler/gpu/launch_views.h"
 #include "compiler/gpu/lowering/smem_lowering.h"
 #include "compiler/gpu/scratch.h"
 #include "compiler/gpu/shared_memory.h"
@@ -116,6 +117,10 @@ llvm::Value* KernelRoles::mapOf(Emitter& e, Operation* op) const {
 
 LogicalResult KernelRoles::readCopies(func::FuncOp kernel, const Facts& facts) {
   llvm::DenseMap<Operation*, int64_t> announced;
+  kernel.walk([&](MakeViewOp view) {
+    if (auto relied = view->getAttrOfType<DenseI32ArrayAttr>(kPositiveArgumentsAttr))
+      for (int32_t argument : relied.asArrayRef()) positive_.insert(static_cast<unsigned>(argument));
+  });
   WalkResult result = kernel.walk([&](Operation* op) {
     auto use = [&](Value view, SmemType type, bool isStore, Value ring, int parts = 1) {
       std::string why;
