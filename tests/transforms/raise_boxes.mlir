@@ -180,12 +180,12 @@ func.func @looked_at(%a: !tile.ptr<f16> {tile.align = 16 : i32}, %w: tensor<32x6
 // CHECK: %[[HEAD:.*]] = tile.program_id 1
 // CHECK: %[[T64:.*]] = arith.extsi %[[T]]
 // CHECK: %[[FAR:.*]] = arith.muli %[[T64]], %[[WIDE]]
-// CHECK: %[[VQ:.*]] = tile.make_view %[[Q]], dims(%[[ANY]], %[[T64]], %[[WIDE]]), strides(%[[FAR]], %[[WIDE]], %[[ONE]]) {tile.of_launch}
+// CHECK: %[[VQ:.*]] = tile.make_view %[[Q]], dims(%[[ANY]], %[[T64]], %[[WIDE]]), strides(%[[FAR]], %[[WIDE]], %[[ONE]]) {tile.of_launch, tile.positive_arguments = array<i32: 3>}
 // CHECK: tile.load %[[VQ]][%[[HEAD]], %{{.*}}, %c0_i32 : i32, i32, i32] : {{.*}} -> tensor<64x64xf16>
-// CHECK: %[[VK:.*]] = tile.make_view %[[K]], dims(%[[ANY]], %[[T64]], %[[WIDE]]), strides(%[[FAR]], %[[WIDE]], %[[ONE]]) {tile.of_launch}
+// CHECK: %[[VK:.*]] = tile.make_view %[[K]], dims(%[[ANY]], %[[T64]], %[[WIDE]]), strides(%[[FAR]], %[[WIDE]], %[[ONE]]) {tile.of_launch, tile.positive_arguments = array<i32: 3>}
 // CHECK: scf.for %[[I:.*]] = %c0_i32 to %[[T]]
 // CHECK: tile.load %[[VK]][%[[HEAD]], %[[I]], %c0_i32 : i32, i32, i32]
-// CHECK: %[[VY:.*]] = tile.make_view %[[Y]], dims(%[[ANY]], %[[T64]], %[[WIDE]]), strides(%[[FAR]], %[[WIDE]], %[[ONE]]) {tile.of_launch}
+// CHECK: %[[VY:.*]] = tile.make_view %[[Y]], dims(%[[ANY]], %[[T64]], %[[WIDE]]), strides(%[[FAR]], %[[WIDE]], %[[ONE]]) {tile.of_launch, tile.positive_arguments = array<i32: 3>}
 // CHECK: tile.store %{{.*}}, %[[VY]][%[[HEAD]], %{{.*}}, %c0_i32 : i32, i32, i32]
 // CHECK-NOT: tile.scatter
 func.func @heads(%q: !tile.ptr<f16> {tile.align = 16 : i32}, %k: !tile.ptr<f16> {tile.align = 16 : i32},
