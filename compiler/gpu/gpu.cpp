@@ -40,6 +40,7 @@ void addLayoutPasses(mlir::OpPassManager& passes, const Target& target, const Co
   passes.addPass(createTakeSlicesPass());
   passes.addPass(createHoistLoadsPass());
   passes.addPass(createEarlyLoadsPass());
+  if (target.hasWgmma) passes.addPass(createLoadsOverProductsPass());
   passes.addPass(createEarlyProductsPass());
   passes.addPass(createEarlySumsPass());
   passes.addPass(createReduceWholePass());
@@ -80,6 +81,7 @@ void registerGpuPasses(std::function<const Target&()> target, std::function<cons
   mlir::registerPass([] { return createTakeSlicesPass(); });
   mlir::registerPass([] { return createHoistLoadsPass(); });
   mlir::registerPass([] { return createEarlyLoadsPass(); });
+  mlir::registerPass([] { return createLoadsOverProductsPass(); });
   mlir::registerPass([] { return createEarlyProductsPass(); });
   mlir::registerPass([] { return createEarlySumsPass(); });
   mlir::registerPass([] { return createReduceWholePass(); });

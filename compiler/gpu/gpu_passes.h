@@ -12,6 +12,8 @@ std::unique_ptr<mlir::Pass> createTakeSlicesPass();
 std::unique_ptr<mlir::Pass> createHoistLoadsPass();
 /// Moves loads whose addresses are known in front of barriers.
 std::unique_ptr<mlir::Pass> createEarlyLoadsPass();
+/// Starts loads of what is added to results in front of the loop of products, where registers have room.
+std::unique_ptr<mlir::Pass> createLoadsOverProductsPass();
 /// Moves small products of single warps next to the product before, so that their instructions alternate.
 std::unique_ptr<mlir::Pass> createEarlyProductsPass();
 /// Moves elementwise work that frees registers in front of products that it does not depend on.

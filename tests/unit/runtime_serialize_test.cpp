@@ -185,7 +185,7 @@ TEST(Serialize, TensorMapsOfViewsThereAreNot) {
   EXPECT_TRUE(refused([](KernelBinary& k) { k.tensor_maps[0].dtype = DType::f16; })) << "the view's elements are bytes";
   EXPECT_TRUE(refused([](KernelBinary& k) { k.tensor_maps[0].tf32 = true; })) << "bytes are no tf32";
   EXPECT_TRUE(refused([](KernelBinary& k) { k.tensor_maps.resize(17, k.tensor_maps[0]); }));
-  EXPECT_FALSE(refused([](KernelBinary& k) { k.tensor_maps[2].param = 0; })) << "a pointer of which a view is made";
+  EXPECT_FALSE(refused([](KernelBinary& k) { k.tensor_maps[2].param = 0, k.params[0].dtype = DType::i8; })) << "a pointer of which a view is made";
   EXPECT_TRUE(refused([](KernelBinary& k) { k.tensor_maps[2].param = 2; })) << "a scalar";
   EXPECT_TRUE(refused([](KernelBinary& k) { k.tensor_maps[2].made.pop_back(); })) << "no stride";
   EXPECT_TRUE(refused([](KernelBinary& k) { k.tensor_maps[2].made[0].terms[1].slots[1] = 11; })) << "there are 11 slots";
