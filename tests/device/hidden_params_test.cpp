@@ -290,6 +290,30 @@ TEST_F(TensorMapTest, EmptyViewsReadAsZerosAndTakeNothing) {
   EXPECT_EQ(0.0f, must(out_.to_host())[0]);
 }
 
+// The kernel's x is then a view that it makes: every second row of its argument, without the first column.
+TEST_F(TensorMapTest, ViewsMadeOfArguments) {
+  KernelBinary k = binary_for(*device_, "copy_boxes");
+  k.tensor_maps[0].made = {{16, {{1, {0}}}}, {0, {{1, {1}}}}, {-4, {{1, {2}}}}, {0, {{2, {3}}}}, {1, {}}};
+  module_ = must(device_->load(k));
+  const auto run = [&](const View& argument, const View& made) {
+    const View y{0, 32, 96, 96};
+    const auto before = must(out_.to_host());
+    ASSERT_OK(copy(argument, y, {3, 4}));
+    EXPECT_EQ(expected(made, y, {3, 4}, before), must(out_.to_host()));
+  };
+  run({0, 32, 100, 100}, {4, 32, 96, 200});
+  run({8, 31, 84, 100}, {12, 31, 80, 200});
+  run({0, 32, 4, 100}, {4, 32, 0, 200});
+  run({0, 32, 0, 100}, {4, 0, 0, 200});  // -4 columns are none
+  expect_refused({0, 8, 32, 33}, "a view: stride 66 of dimension 0");
+  auto s = slots({0, 0, 96, 96}, {0, 32, 96, 96});
+  s[0] = 0;
+  ASSERT_OK(device_->default_stream().launch(*module_, {3, 4}, s.data(), s.size()));
+  EXPECT_EQ(0.0f, must(out_.to_host())[0]);
+  k.tensor_maps[0].made[0].terms[0].slots[0] = 10;
+  expect_error(device_->load(k), ErrorKind::internal, "tensor map 0: slot 10 of 10");
+}
+
 TEST_F(TensorMapTest, WhatNoMapDescribesIsSaid) {
   expect_refused({0, 8, 32, 0}, "stride 0 of dimension 0 (4 bytes per element)");
   expect_refused({1024, 8, 32, -32}, "stride -32 of dimension 0");
