@@ -68,12 +68,12 @@ class BoxRaiser {
     Found found;
     found.root = follow(pointer);
     if (!found.root) return {};
-    for (int d : {0, 1}) {
-      divide(sides_[d].place, found.box[d], found.rest[d]);
-      found.rest[d].constant += sides_[d].first;
-    }
     Found apart = found;
+    relies_ = true;
+    divideAll(apart);
     if (divideOuter(apart) && isOfLaunch(apart)) return emit(apart, places);
+    relies_ = false, relied_.clear();
+    divideAll(found);
     if (!loop_) return {};
     setDims(found);
     for (int d : {0, 1})
@@ -251,7 +251,7 @@ class BoxRaiser {
   bool isProduct(Value a, Value b, int depth) const {
     auto rely = [&](Value v) {
       auto arg = dyn_cast<BlockArgument>(numberBehind(v));
-      if (!arg || !isa<func::FuncOp>(arg.getOwner()->getParentOp())) return false;
+      if (!relies_ || !arg || !isa<func::FuncOp>(arg.getOwner()->getParentOp())) return false;
       relied_.insert(static_cast<int32_t>(arg.getArgNumber()));
       return true;
     };
@@ -281,6 +281,12 @@ class BoxRaiser {
     rest = left;
   }
 
+  void divideAll(Found& found) const {
+    for (int d : {0, 1}) {
+      divide(sides_[d].place, found.box[d], found.rest[d]);
+      found.rest[d].constant += sides_[d].first;
+    }
+  }
   void setDims(Found& found) const {
     for (int d : {0, 1}) {
       const LinearForm& box = found.box[d];
@@ -345,6 +351,11 @@ class BoxRaiser {
         if (!ir::isOfLaunch(symbol.first) &&
             (!llvm::is_contained(found.box[d].symbols, symbol) || !take(found.box[d], symbol)))
           return false;
+      // What nothing bounds may be more elements away than 31 bits hold, though few matrices.
+      if (sides_[d].room) continue;
+      for (const auto& symbol : SmallVector<std::pair<Value, int64_t>, 4>(found.box[d].symbols))
+        if (auto outer = outerOf(symbol.first, symbol.second, countsRows); outer && !outer->factors.empty())
+          if (!take(found.box[d], symbol)) return false;
     }
     setDims(found);
     return true;
@@ -439,7 +450,8 @@ class BoxRaiser {
   int unit_ = -1;
   Value stride_;
   std::optional<int64_t> strideNumber_;
-  mutable llvm::SmallSetVector<int32_t, 4> relied_;  ///< arguments taken to be above 0
+  bool relies_ = false;                              ///< on arguments above 0, which launches then have to look at
+  mutable llvm::SmallSetVector<int32_t, 4> relied_;  ///< these arguments
 };
 
 }  // namespace
