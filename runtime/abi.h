@@ -108,7 +108,7 @@ struct SlotSum {
 /// A tensor map (the descriptor of bulk tensor copies) the launcher encodes from a view argument, or from a view that
 /// the kernel makes of nothing but its arguments.
 struct TensorMapInfo {
-  uint32_t param = 0;      ///< index of the view among the kernel's parameters; of a made view, of its pointer's argument
+  uint32_t param = 0;      ///< index of the view among the kernel's parameters; of a made view's pointer
   DType dtype = DType::f32;
   uint8_t rank = 0;                 ///< 1 to 5, at most the view's
   std::array<int8_t, 5> dims{};     ///< view dim of each dim of the map; dims[0] is the one with stride 1

@@ -99,8 +99,8 @@ class LoadsOverProductsPass : public PassWrapper<LoadsOverProductsPass, Operatio
     return nullptr;
   }
 
-  /// Registers of tiles that a thread holds at most while the statement runs: its own, and those of before that somebody
-  /// reads in it or behind it.
+  /// Registers of tiles that a thread holds at most while the statement runs: its own, and those of before that
+  /// somebody reads in it or behind it.
   static int64_t heldOver(Operation* statement, LoadOp load) {
     int64_t held = *registersInside(statement);
     for (Operation* op = statement->getPrevNode(); op; op = op->getPrevNode())

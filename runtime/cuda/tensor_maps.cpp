@@ -144,8 +144,7 @@ Status TensorMaps::add(size_t index, const uint64_t* key, const Entry*& out) {
   const TensorMapInfo& m = kernel_.tensor_maps[index];
   Region region;
   const uint8_t view_rank = m.made.empty() ? kernel_.params[m.param].rank : m.rank;
-  if (const std::string why = describe(m, view_rank, key, empty_, region); !why.empty())
-    return refusal(index, why);
+  if (const std::string why = describe(m, view_rank, key, empty_, region); !why.empty()) return refusal(index, why);
   uint32_t box[5], ones[5];
   for (size_t d = 0; d < m.rank; ++d) box[d] = m.box[d], ones[d] = 1;
   Entry entry;
@@ -172,11 +171,11 @@ Status TensorMaps::add(size_t index, const uint64_t* key, const Entry*& out) {
 Status TensorMaps::refusal(size_t index, const std::string& why) const {
   const uint32_t param = kernel_.tensor_maps[index].param;
   const std::string& name = kernel_.params[param].name;
-  Error e = user_error(fmt::format(
-      "kernel '{}', argument {}{}: bulk copies cannot address {} view: {}; compile the kernel without them "
-      "(KernelOptions::tma = false)",
-      display_name(kernel_), param, name.empty() ? "" : fmt::format(" '{}'", name),
-      kernel_.tensor_maps[index].made.empty() ? "this" : "a", why));
+  Error e = user_error(
+      fmt::format("kernel '{}', argument {}{}: bulk copies cannot address {} view: {}; compile the kernel without them "
+                  "(KernelOptions::tma = false)",
+                  display_name(kernel_), param, name.empty() ? "" : fmt::format(" '{}'", name),
+                  kernel_.tensor_maps[index].made.empty() ? "this" : "a", why));
   e.needs_plain_copies = true;
   return e;
 }

@@ -37,7 +37,7 @@ class TensorMaps {
     CUresult refused = CUDA_SUCCESS;
   };
   struct Slot {
-    size_t first_slot = 0, key_words = 0;  ///< of the view's argument; of a made view, of its pointer's, and its own words
+    size_t first_slot = 0, key_words = 0;  ///< the argument's; of a made view its own words
     std::array<uint64_t, kEntries> address{};  ///< of the entries, looked through first; entries without one: 0 used
     std::vector<Entry> entries;
     size_t last_hit = 0, next_victim = 0;
