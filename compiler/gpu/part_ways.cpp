@@ -6,7 +6,7 @@
 //
 // That makes no difference where an iteration does nothing for a warp none of whose elements is active:
 //   - values that the loop carries, and that the vote or an op behind the loop reads, stay as they are (they are
-//     selected by the condition that is voted on);
+//     selected by the condition that is voted on, or what is added to them was loaded under it and is 0);
 //   - memory is written under masks that imply the condition;
 //   - nothing in the loop waits for other warps.
 // Two kinds of carried values may change all the same: an index that can only go on (in `j < end` with j + 1 carried,
@@ -20,6 +20,7 @@
 #include "compiler/gpu/scratch.h"
 #include "compiler/lowering/elementwise.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Pass/Pass.h"
@@ -40,7 +41,7 @@ Value negated(Value value) {
 std::optional<Vote> voteIn(Value condition, bool goesOnWhen, llvm::function_ref<bool(Value)> readers) {
   if (!readers(condition)) return std::nullopt;
   auto byOne = [](Value value) { return value.hasOneUse(); };
-  if (Value inner = negated(condition)) return voteIn(inner, !goesOnWhen, byOne);
+  if (Value inner = negated(condition)) return voteIn(inner, !goesOnWhen, readers);
   if (auto both = condition.getDefiningOp<arith::AndIOp>(); both && goesOnWhen) {
     if (auto left = voteIn(both.getLhs(), true, byOne)) return left;
     return voteIn(both.getRhs(), true, byOne);
@@ -77,11 +78,15 @@ std::optional<Vote> voteBefore(scf::WhileOp loop, Value condition) {
   for (auto [i, handed] : llvm::enumerate(loop.getConditionOp().getArgs()))  // nobody else asks
     if (handed == condition && !(loop.getAfterArguments()[i].use_empty() && loop.getResult(i).use_empty()))
       return std::nullopt;
-  auto vote = voteIn(loop.getYieldOp().getResults()[*at], true, [&](Value value) {
+  std::function<bool(Value)> readers = [&](Value value) {
     return llvm::all_of(value.getUsers(), [&](Operation* user) {
-      return user == loop.getYieldOp() || (isa<scf::IfOp>(user) && user->getBlock() == loop.getAfterBody());
+      if (user == loop.getYieldOp()) return true;
+      if (user->getBlock() != loop.getAfterBody()) return false;
+      return isa<scf::IfOp>(user) || (user->getNumResults() == 1 && negated(user->getResult(0)) == value &&
+                                      readers(user->getResult(0)));
     });
-  });
+  };
+  auto vote = voteIn(loop.getYieldOp().getResults()[*at], true, readers);
   if (!vote || vote->reduce->getBlock() != loop.getAfterBody()) return std::nullopt;
   return vote;
 }
@@ -130,7 +135,6 @@ class Left {
     if (!keepsScratch(op)) return false;
     if (isa<arith::ArithDialect, scf::SCFDialect>(op->getDialect()) || isElementwise(op)) return true;
     if (isa<GatherOp, LoadOp>(op)) return !isVolatile(op);
-    auto leavesOut = [&](Value mask) { return mask && knownAs(mask) == false; };
     if (auto scatter = dyn_cast<ScatterOp>(op)) return leavesOut(scatter.getMask());
     if (auto atomic = dyn_cast<AtomicRmwOp>(op))
       return leavesOut(atomic.getMask()) && !isAcquire(op) && !isRelease(op);
@@ -140,6 +144,7 @@ class Left {
                ScanOp, YieldOp, PtrAddOp, PtrToIntOp, IntToPtrOp, ViewPtrOp, ViewDimOp, ViewStrideOp, MakeViewOp,
                ProgramIdOp, NumProgramsOp, AssumeOp, AssumeTrueOp>(op);
   }
+  bool leavesOut(Value mask) { return mask && knownAs(mask) == false; }
   /// The result has elements of the operand that the warp has, and no others.
   static bool isMove(Operation* op) {
     return isa<BroadcastOp, ReshapeOp, TransOp, ExtractOp, ConvertOp>(op) && keepsScratch(op);
@@ -158,15 +163,19 @@ class Left {
       if (matchPattern(compare.getRhs(), m_Zero())) zero_.push_back(compare.getLhs());
   }
 
-  /// What the condition of the loop hands on to an argument of the body, what is chosen: any other value as it is.
+  /// What the condition of the loop hands on to an argument of the body, what is chosen, what is there instead of
+  /// elements that are not read: any other value as it is.
   Value settled(Value value) {
     while (true) {
       auto arg = dyn_cast<BlockArgument>(value);
       auto choice = value.getDefiningOp<arith::SelectOp>();
+      auto gather = value.getDefiningOp<GatherOp>();
       if (loop_ && arg && arg.getOwner() == loop_.getAfterBody())
         value = loop_.getConditionOp().getArgs()[arg.getArgNumber()];
       else if (Value chosen = choice ? choiceOf(choice) : Value())
         value = chosen;
+      else if (gather && gather.getOther() && leavesOut(gather.getMask()))
+        value = gather.getOther();
       else
         return value;
     }
@@ -230,19 +239,38 @@ class Left {
     APInt whole;
     return matchPattern(value, m_ConstantInt(&whole)) && whole == static_cast<uint64_t>(number);
   }
+  static bool isFinite(Value value) {
+    APFloat real(0.0);
+    return matchPattern(value, m_ConstantFloat(&real)) && real.isFinite();
+  }
   bool isZero(Value value) {
     value = settled(value);
     if (isConstant(value, 0) || llvm::any_of(zero_, [&](Value other) { return areSame(value, other); })) return true;
     Operation* op = value.getDefiningOp();
     if (!op) return false;
-    if (isa<arith::ExtUIOp, arith::ExtSIOp, arith::UIToFPOp, arith::SIToFPOp>(op) &&
-        getElementTypeOrSelf(op->getOperand(0)).isInteger(1))
-      return knownAs(op->getOperand(0)) == false;
-    if (!isa<arith::AddIOp, arith::SubIOp, arith::OrIOp, arith::XOrIOp, arith::AndIOp, arith::MulIOp>(op)) return false;
     auto [found, isNew] = zeros_.try_emplace(value, false);
     if (!isNew) return found->second;
-    const bool a = isZero(op->getOperand(0)), b = isZero(op->getOperand(1));
-    return zeros_[value] = isa<arith::AndIOp, arith::MulIOp>(op) ? a || b : a && b;
+    const bool zero = findZero(op);
+    return zeros_[value] = zero;
+  }
+  /// What `op` makes of zeros is zero (of either sign).
+  bool findZero(Operation* op) {
+    auto part = [&](unsigned i) { return isZero(op->getOperand(i)); };
+    if (isa<arith::ExtUIOp, arith::ExtSIOp, arith::UIToFPOp, arith::SIToFPOp, arith::TruncIOp, arith::ExtFOp,
+            arith::TruncFOp, arith::NegFOp, math::AbsFOp, SplatOp>(op) ||
+        isMove(op)) {
+      const bool isFlag = getElementTypeOrSelf(op->getOperand(0)).isInteger(1);
+      return isFlag ? knownAs(op->getOperand(0)) == false : part(0);
+    }
+    if (auto gather = dyn_cast<GatherOp>(op)) return !gather.getOther() && leavesOut(gather.getMask());
+    if (auto reduce = dyn_cast<ReduceOp>(op))  // over lanes of a warp at most: keepsToWarp
+      return reduce.getSources().size() == 1 && part(0) &&
+             isa_and_nonnull<arith::AddFOp, arith::AddIOp, arith::OrIOp, arith::XOrIOp>(soleOperation(reduce, 0));
+    if (isa<arith::AndIOp, arith::MulIOp>(op)) return part(0) || part(1);
+    if (isa<arith::MulFOp>(op))  // zero times infinity is none
+      return (part(0) && (part(1) || isFinite(op->getOperand(1)))) || (part(1) && isFinite(op->getOperand(0)));
+    return isa<arith::AddIOp, arith::SubIOp, arith::OrIOp, arith::XOrIOp, arith::AddFOp, arith::SubFOp>(op) &&
+           part(0) && part(1);
   }
 
   /// All elements are in `value` what they are in `was`.
@@ -268,6 +296,9 @@ class Left {
     auto stays = [&](unsigned i) { return isStill(op->getOperand(i), was); };
     auto isNothing = [&](unsigned i) { return isZero(op->getOperand(i)); };
     if (isa<arith::SelectOp>(op)) return stays(1) && stays(2);
+    if (isExtreme(op) && isNumber(was))  // of it and what is never more (less): a list's largest, the nearest of all
+      return (isNeverChosen(op, 1) && stays(0)) || (isNeverChosen(op, 0) && stays(1));
+    if (auto fma = dyn_cast<math::FmaOp>(op)) return isNothing(0) && isNothing(1) && stays(2);
     // A sum that is -0 stays -0, where others would have had it become 0 by going on.
     if (isa<arith::AddIOp, arith::AddFOp, arith::OrIOp, arith::XOrIOp>(op))
       return (isNothing(1) && stays(0)) || (isNothing(0) && stays(1));
@@ -277,6 +308,33 @@ class Left {
       for (unsigned i : {0u, 1u})
         if (isConstant(settled(op->getOperand(i)), 1) && stays(1 - i)) return true;
     return false;
+  }
+
+  static bool isMost(Operation* op) { return isa<arith::MaxNumFOp, arith::MaximumFOp, arith::MaxSIOp>(op); }
+  static bool isExtreme(Operation* op) {
+    return isMost(op) || isa<arith::MinNumFOp, arith::MinimumFOp, arith::MinSIOp>(op);
+  }
+  /// The operand of an extreme is the end of its type's range.
+  bool isNeverChosen(Operation* op, unsigned i) {
+    const Value value = settled(op->getOperand(i));
+    APFloat real(0.0);
+    if (matchPattern(value, m_ConstantFloat(&real))) return real.isInfinity() && real.isNegative() == isMost(op);
+    APInt whole;
+    return matchPattern(value, m_ConstantInt(&whole)) &&
+           (isMost(op) ? whole.isMinSignedValue() : whole.isMaxSignedValue());
+  }
+
+  /// No NaN, beside which an extreme would choose the end of the range: it begins as a number, and each iteration makes
+  /// an extreme of it. Integers are numbers.
+  bool isNumber(Value was) {
+    if (isa<IntegerType>(getElementTypeOrSelf(was))) return true;
+    auto arg = dyn_cast<BlockArgument>(settled(was));
+    if (!loop_ || !arg || arg.getOwner() != loop_.getBeforeBody()) return false;
+    APFloat first(0.0);
+    if (!matchPattern(loop_.getInits()[arg.getArgNumber()], m_ConstantFloat(&first)) || first.isNaN()) return false;
+    Operation* next = loop_.getYieldOp().getResults()[arg.getArgNumber()].getDefiningOp();
+    return next && isa<arith::MaxNumFOp, arith::MinNumFOp>(next) &&
+           llvm::any_of(next->getOperands(), [&](Value operand) { return areSame(operand, was); });
   }
 
   /// The warp has the same in every iteration: it is made of what stays.
