@@ -102,7 +102,7 @@ auto nearest_city = kernel("user_nearest_city", [](const LaneCfg& c, Ptr<const d
   return Grid{cdiv(n, c.B)};
 });
 Register r2("nearest_city", [](Env& e) {
-  const int64_t n = e.big ? 1 << 18 : 77, m = e.big ? 256 : 19;
+  const int64_t n = e.big ? 1 << 16 : 77, m = e.big ? 256 : 19;
   auto ships = drawn<double>(e, 2 * n, [&] { return e.uniform() * 180 - 90; });
   auto cities = drawn<double>(e, 2 * m, [&] { return e.uniform() * 170 - 85; });
   auto which = constant<int64_t>(e, n, -9);

@@ -142,6 +142,10 @@ class BoxAccess : public Access {
       llvm::Value*& inside = inside_[{d, coord[d]}];
       if (!inside) inside = e.b.CreateICmpULT(e.b.CreateAdd(relative_[d], e.i32(coord[d] + beside_[d])), span_[d]);
       all = all ? e.b.CreateAnd(all, inside) : inside;
+      if (!padded_[d] || coord[d] + groups_.maxThreadCoord(d) < layout.shape()[d]) continue;
+      llvm::Value* own = e.b.CreateICmpULT(e.b.CreateAdd(e.threadCoord(groups_, d), e.i32(coord[d])),
+                                           e.i32(layout.shape()[d]));
+      all = e.b.CreateAnd(all, own);
     }
     return all;
   }
@@ -173,7 +177,8 @@ class BoxAccess : public Access {
   // Bounds as comparisons of 32 bits without a sign: an element's `relative_` place (and `beside_`) against `span_`. Of
   // an index of 32 bits that is the place in the view: far below it is as good as two tiles below, so that what is
   // negative lies above every size, which is the same for all iterations. A constant in the index is added to the
-  // registers' own: boxes beside each other compare the same places. Of others it is the place in the part of the
+  // registers' own: boxes beside each other compare the same places. Threads that the tile has no elements for
+  // (`padded_`) are left out by themselves, alike for all boxes. Of other indices it is the place in the part of the
   // tile's extent that is inside the view.
   void prepareBounds() {
     if (prepared_) return;
@@ -182,6 +187,7 @@ class BoxAccess : public Access {
     span_.assign(layout.rank(), nullptr);
     relative_.assign(layout.rank(), nullptr);
     beside_.assign(layout.rank(), 0);
+    padded_.assign(layout.rank(), false);
     for (size_t d = 0; d < index_.size(); ++d) {
       int tileDim = static_cast<int>(d) - lead_;
       if (tileDim < 0 || layout.cover(tileDim) == 1) {
@@ -190,7 +196,8 @@ class BoxAccess : public Access {
         continue;
       }
       const int64_t size = layout.shape()[tileDim];
-      if (narrow_[d] && layout.cover(tileDim) == size) {
+      if (narrow_[d]) {
+        padded_[tileDim] = layout.cover(tileDim) != size;
         llvm::Value* index = narrow_[d];
         // The same for boxes beside each other.
         const int64_t most = std::max(size, std::abs(by_[d])), reach = size + most;
@@ -231,6 +238,7 @@ class BoxAccess : public Access {
   llvm::SmallVector<int64_t, 4> by_, least_,
       leastBase_;  ///< that an index is known not to be below, without `by_`, too
   llvm::SmallVector<int64_t, 4> beside_;
+  llvm::SmallVector<bool, 4> padded_;
   llvm::Value *base_ = nullptr, *threadBase_ = nullptr, *uniform_ = nullptr;
   bool prepared_ = false;
   std::vector<llvm::Value*> span_, relative_;
