@@ -188,9 +188,100 @@ Register r3("implied", [](Env& e) {
     const auto count = steps.now();
     for (int i = 0; i < n; ++i) {
       const double miss = value(spot[i], strike[i], years[i], got[i], i % 3 != 0) - price[i];
-      if (!(std::abs(miss) < 2e-4 * spot[i]) || count[i] < 1 || count[i] > 30) return "option " + std::to_string(i) + " misses " + std::to_string(miss) + " after " + std::to_string(count[i]);
+      if (!(std::abs(miss) < 2e-4 * spot[i]) || count[i] < 1 || count[i] > 30) return "option " + std::to_string(i);
     }
     return std::string();
+  };
+  return j;
+});
+
+// --- the nearest point of a cloud sorted into square cells, for queries that look into the 3 x 3 cells around theirs;
+// the points of three cells of a line lie together, and a second kernel walks as far as the longest of its lines
+auto near_cells =
+    kernel("user_near_cells", [](const LaneCfg& c, Ptr<const float> cloud, Ptr<const int32_t> start,
+                                 Ptr<const float> query, Ptr<float> distance, Ptr<int32_t> which, I32 n, I32 side) {
+      num_warps(c.warps);
+      auto i = program_id(0) * c.B + arange(0, c.B);
+      auto ok = i < n;
+      auto x = load(query + 2 * i, {.mask = ok}), y = load(query + (2 * i + 1), {.mask = ok});
+      auto cx = cast(floor(x), i32), cy = cast(floor(y), i32);
+      Tile best = full({c.B}, INFINITY, f32), at = full({c.B}, -1, i32);
+      for (auto dy : range(-1, 2)) {
+        auto row = cy + dy;
+        auto in = ok & (row >= 0) & (row < side);
+        Tile j = load(start + (row * side + max(cx - 1, 0)), {.mask = in});
+        auto end = load(start + (row * side + min(cx + 2, side)), {.mask = in});
+        while_([&] { return any(j < end); },
+               [&] {
+                 auto there = j < end;
+                 auto u = load(cloud + 2 * j, {.mask = there}) - x, v = load(cloud + (2 * j + 1), {.mask = there}) - y;
+                 auto d = where(there, u * u + v * v, INFINITY);
+                 auto closer = d < best;
+                 best = where(closer, d, best);
+                 at = where(closer, j, at);
+                 j += 1;
+               });
+      }
+      store(distance + i, sqrt(best), {.mask = ok});
+      store(which + i, at, {.mask = ok});
+    }).grid([](const LaneCfg& c, const float*, const int32_t*, const float*, float*, int32_t*, int n, int) {
+      return Grid{cdiv(n, c.B)};
+    });
+auto near_longest = kernel("user_near_longest", [](const LaneCfg& c, Ptr<const float> cloud, Ptr<const int32_t> start,
+                                                   Ptr<const float> query, Ptr<float> distance, I32 n, I32 side) {
+                      num_warps(c.warps);
+                      auto i = program_id(0) * c.B + arange(0, c.B);
+                      auto ok = i < n;
+                      auto x = load(query + 2 * i, {.mask = ok}), y = load(query + (2 * i + 1), {.mask = ok});
+                      auto cx = cast(floor(x), i32), cy = cast(floor(y), i32);
+                      Tile best = full({c.B}, INFINITY, f32);
+                      for (int dy = -1; dy < 2; ++dy) {
+                        auto in = ok & (cy + dy >= 0) & (cy + dy < side);
+                        auto first = load(start + ((cy + dy) * side + max(cx - 1, 0)), {.mask = in});
+                        auto count = load(start + ((cy + dy) * side + min(cx + 2, side)), {.mask = in}) - first;
+                        for (auto k : range(max(count))) {
+                          auto there = k < count;
+                          auto u = load(cloud + 2 * (first + k), {.mask = there}) - x;
+                          auto v = load(cloud + (2 * (first + k) + 1), {.mask = there}) - y;
+                          best = min(best, where(there, u * u + v * v, INFINITY));
+                        }
+                      }
+                      store(distance + i, sqrt(best), {.mask = ok});
+                    }).grid([](const LaneCfg& c, const float*, const int32_t*, const float*, float*, int n, int) {
+  return Grid{cdiv(n, c.B)};
+});
+Register r4("near_cells", [](Env& e) {
+  const int side = e.big ? 512 : 6, n = e.big ? 1 << 20 : 83;
+  std::vector<float> cloud;
+  std::vector<int32_t> start(1);
+  for (int k = 0; k < side * side; ++k) {
+    for (int i = 0, count = int(e.uniform() * e.uniform() * 12); i < count; ++i)
+      cloud.push_back(float(k % side + e.uniform())), cloud.push_back(float(k / side + e.uniform()));
+    start.push_back(int(cloud.size() / 2));
+  }
+  auto points = repeated(e, cloud.size(), cloud);
+  auto starts = repeated(e, start.size(), start);
+  auto query = drawn<float>(e, size_t(n) * 2, [&] { return float(e.uniform() * side); });
+  auto distance = constant<float>(e, n, NAN), again = constant<float>(e, n, NAN);
+  auto which = constant<int32_t>(e, n, -7);
+  const LaneCfg c{e.field("B", e.big ? 128 : 32), e.field("warps", e.big ? 4 : 1)};
+  Job j;
+  j.mbytes = 1e-6 * n * 16;
+  j.add(near_cells, c, points.p, starts.p, query.p, distance.p, which.p, n, side);
+  j.add(near_longest, c, points.p, starts.p, query.p, again.p, n, side);
+  j.check = [=] {
+    std::vector<double> near(n, INFINITY), number(n, -1);
+    for (int i = 0; i < n; ++i) {
+      const int cx = int(query[2 * i]), cy = int(query[2 * i + 1]);
+      for (int y = std::max(cy - 1, 0); y <= std::min(cy + 1, side - 1); ++y)
+        for (int k = start[y * side + std::max(cx - 1, 0)]; k < start[y * side + std::min(cx + 2, side)]; ++k) {
+          const double d = std::hypot(cloud[2 * k] - query[2 * i], cloud[2 * k + 1] - query[2 * i + 1]);
+          if (d < near[i]) near[i] = d, number[i] = k;
+        }
+    }
+    auto wrong = agree(distance.now(), near, 1e-6, 1e-5);
+    if (wrong.empty()) wrong = agree(again.now(), near, 1e-6, 1e-5);
+    return wrong.empty() ? agree(which.now(), number, .5, 0) : wrong;
   };
   return j;
 });
