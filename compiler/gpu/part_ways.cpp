@@ -94,6 +94,9 @@ std::optional<Vote> longestOf(scf::ForOp loop) {
       !isa_and_nonnull<arith::MaxSIOp>(soleOperation(reduce, 0)) || !scratchOf(reduce) ||
       !matchPattern(loop.getStep(), m_ConstantInt(&step)) || !step.isStrictlyPositive())
     return std::nullopt;
+  const auto axis = static_cast<int>(reduce.getAxis());
+  const auto layout = layoutOf(reduce.getSources()[0].getType());  // every warp has elements, and one answer
+  if (!coversLanes(*layout, axis) || layout->sliced(axis).numRegs() != 1) return std::nullopt;
   Vote vote;
   vote.reduce = reduce;
   vote.elements = reduce.getSources()[0];
