@@ -135,7 +135,7 @@ Register r2("collide", [](Env& e) {
 });
 
 // --- charges of particles given to the eight nodes around each, a torus; which node is div and mod of a flat place
-auto deposit = kernel("user_deposit", [](const LaneCfg& c, Ptr<const float> position, Ptr<const float> charge,
+auto deposit = kernel("user_deposit_charge", [](const LaneCfg& c, Ptr<const float> position, Ptr<const float> charge,
                                          Ptr<float> density, I64 n, I32 nx, I32 ny, I32 nz) {
                  num_warps(c.warps);
                  auto i = cast(program_id(0), i64) * c.B + arange(0, c.B);

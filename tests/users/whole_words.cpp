@@ -12,7 +12,7 @@ struct LaneCfg {
 struct ShardCfg {
   int B = 1024, data = 10, parity = 4, warps = 4;
 };
-auto shards = kernel("user_shards", [](const ShardCfg& c, Tensor<const uint8_t, 2> in, Tensor<uint8_t, 2> out,
+auto shards = kernel("user_disk_parity", [](const ShardCfg& c, Tensor<const uint8_t, 2> in, Tensor<uint8_t, 2> out,
                                        Ptr<const uint8_t> log, Ptr<const uint8_t> power, Ptr<const uint8_t> matrix) {
                 num_warps(c.warps);
                 auto x = program_id(0) * c.B;
@@ -31,7 +31,7 @@ auto shards = kernel("user_shards", [](const ShardCfg& c, Tensor<const uint8_t, 
               }).grid([](const ShardCfg& c, const auto& in, const auto&...) { return Grid{cdiv(in.shape[1], c.B)}; });
 // the same by doubling words of eight bytes: no tables, a bit of the factor at a time
 auto doubled =
-    kernel("user_doubled", [](const ShardCfg& c, Tensor<const uint64_t, 2> in, Tensor<uint64_t, 2> out,
+    kernel("user_doubled_words", [](const ShardCfg& c, Tensor<const uint64_t, 2> in, Tensor<uint64_t, 2> out,
                               Ptr<const uint8_t> matrix) {
       num_warps(c.warps);
       auto x = program_id(0) * (c.B / 8);
@@ -50,7 +50,7 @@ auto doubled =
       }
       for (int p = 0; p < c.parity; ++p) out.store({p, x}, sum[p].row());
     }).grid([](const ShardCfg& c, const auto& in, const auto&...) { return Grid{cdiv(in.shape[1], c.B / 8)}; });
-Register r1("shards", [](Env& e) {
+Register r1("disk_parity", [](Env& e) {
   const int n = e.big ? 1 << 24 : 200;  // bytes of a shard
   std::vector<uint8_t> log(256), power(255), matrix(40);
   for (int i = 0, v = 1; i < 255; ++i, v = v << 1 ^ (v & 128 ? 0x11D : 0)) power[i] = uint8_t(v), log[v] = uint8_t(i);
