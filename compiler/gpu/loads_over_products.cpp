@@ -4,8 +4,8 @@
 // After:  the load stands in front of the loop, and its latency runs while products do.
 //
 // Only where one program has the multiprocessor: of several, the others compute while this one waits. And only where
-// the loop's own tiles, those beside it and the load's result fit the consumers' registers. Tiles that nobody writes
-// come by the producer's bulk copies instead (specialize): these are tiles that the kernel updates in place.
+// the loop's own tiles, those beside it and the load's result (of words) fit the consumers' registers. Tiles that nobody
+// writes come by the producer's bulk copies instead (specialize): these are tiles that the kernel updates in place.
 #include "compiler/analysis/memory_roots.h"
 #include "compiler/gpu/blocks.h"
 #include "compiler/gpu/gpu_passes.h"
@@ -70,8 +70,7 @@ class LoadsOverProductsPass : public PassWrapper<LoadsOverProductsPass, Operatio
   static void runOn(Block& block, int64_t limit) {
     SmallVector<LoadOp> loads;
     for (Operation& op : block)
-      if (auto load = dyn_cast<LoadOp>(op); load && !isVolatile(load) && isa<RankedTensorType>(load.getType()))
-        loads.push_back(load);
+      if (auto load = dyn_cast<LoadOp>(op); load && !isVolatile(load) && isOfWords(load)) loads.push_back(load);
     for (LoadOp load : loads) {
       llvm::SetVector<Operation*> moved;  // the load, and what its address is made of, last first
       Operation* place = placeFor(load, moved);
@@ -79,6 +78,12 @@ class LoadsOverProductsPass : public PassWrapper<LoadsOverProductsPass, Operatio
       if (heldOver(place, load) + registersOfTile(load.getType()) + kOfProducts > limit) continue;
       for (Operation* op : llvm::reverse(moved)) op->moveBefore(place);
     }
+  }
+
+  /// Narrower elements would be taken out of their words in front of the loop, where they are waited for.
+  static bool isOfWords(LoadOp load) {
+    auto type = dyn_cast<RankedTensorType>(load.getType());
+    return type && type.getElementType().isIntOrFloat() && type.getElementTypeBitWidth() >= 32;
   }
 
   /// The statement with products that the load can stand in front of; null: none.
