@@ -45,7 +45,9 @@ void takePromises(mlir::func::FuncOp kernel, unsigned index, ParamInfo& p) {
   p.align = powerOfTwoIn(number("tile.align"));
   p.multiple_of = powerOfTwoIn(number("tile.multiple_of"));
   p.one = kernel.getArgAttr(index, "tile.one") != nullptr;
-  p.nullable = kernel.getArgAttr(index, "tile.nullable") != nullptr;
+  // What no code looks at (the bias of a configuration without one) need not be there.
+  const bool isUnused = p.kind == ParamInfo::pointer && kernel.getArgument(index).use_empty();
+  p.nullable = isUnused || kernel.getArgAttr(index, "tile.nullable") != nullptr;
   if (p.kind != ParamInfo::view) return;
   if (auto unit = kernel.getArgAttrOfType<mlir::IntegerAttr>(index, "tile.unit_stride");
       unit && unit.getInt() >= 0 && unit.getInt() < p.rank)

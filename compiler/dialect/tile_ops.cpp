@@ -254,6 +254,13 @@ LogicalResult SplatOp::verify() {
 OpFoldResult SplatOp::fold(FoldAdaptor adaptor) {
   if (auto value = dyn_cast_or_null<TypedAttr>(adaptor.getValue()))
     return SplatElementsAttr::get(cast<RankedTensorType>(getResult().getType()), ArrayRef<Attribute>(value));
+  // The element of a tile of one element is that tile again.
+  auto item = getValue().getDefiningOp<ItemOp>();
+  for (Value source = item ? item.getSource() : Value(); source;) {
+    if (source.getType() == getResult().getType()) return source;
+    Operation* op = source.getDefiningOp();
+    source = op && isa<ReshapeOp, TransOp>(op) ? op->getOperand(0) : Value();
+  }
   return {};
 }
 

@@ -1,8 +1,8 @@
 // flatten_loops.cpp - makes one loop of nested ones around a product, so that copies and products follow each other
 // without a gap.
 // Before: `for tap { for c { acc = acc + x[tap, c] * w[tap, c] } }`: loops around one of products whose copies will run
-//         ahead, with nothing beside it but what can be computed at any time (addresses and masks of the tap). Every
-//         tap would wait for its first copies, and at its end for the last product.
+//         ahead, with nothing beside it but what can be computed at any time (addresses and masks of the tap, also of
+//         places that a table has). Every tap would wait for its first copies, and at its end for the last product.
 // After:  one loop over all pairs. It carries the induction variables: the inner one advances by its step and begins
 //         again behind its last value, where the outer one advances. What stood around the inner loop is computed in
 //         every iteration.
@@ -16,6 +16,7 @@
 // fetch_ahead does an iteration early where places follow from the induction variable alone), or it has masks or
 // branches that peel_masks takes out of most iterations.
 
+#include "compiler/analysis/memory_roots.h"
 #include "compiler/dialect/products.h"
 #include "compiler/gpu/copy_layout.h"
 #include "compiler/gpu/copy_slice.h"
@@ -78,9 +79,36 @@ class Nest {
   static bool isOnlyAddresses(scf::ForOp outer, scf::ForOp inner) {
     return llvm::all_of(*outer.getBody(), [&](Operation& op) {
       if (&op == inner || op.hasTrait<OpTrait::IsTerminator>()) return true;
-      return op.getNumRegions() == 0 && isMemoryEffectFree(&op) && !llvm::is_contained(op.getOperands(), Value()) &&
+      return op.getNumRegions() == 0 && (isMemoryEffectFree(&op) || isReadOfPlaces(&op, outer)) &&
+             !llvm::is_contained(op.getOperands(), Value()) &&
              llvm::none_of(op.getOperands(), [&](Value v) { return v.getDefiningOp() == inner.getOperation(); });
     });
+  }
+
+  /// A read of where a tap's rows lie that only places of copies, and their masks, are made of, from memory that the
+  /// loop does not write: it can be early, as the copies are. (Single numbers, pages and the like, place boxes: a
+  /// producer would wait for them in every iteration instead of once.)
+  static bool isReadOfPlaces(Operation* op, scf::ForOp outer) {
+    if (!isa<LoadOp, GatherOp>(op) || isVolatile(op) || !isa<RankedTensorType>(op->getResult(0).getType()))
+      return false;
+    SmallVector<Operation*> pending{op};
+    llvm::DenseSet<Operation*> seen;
+    while (!pending.empty())
+      for (Operation* user : pending.pop_back_val()->getUsers()) {
+        if (isSharedCopy(user) || !seen.insert(user).second) continue;
+        if (user->getNumRegions() || !isMemoryEffectFree(user) || isa<MmaOp, BatchMmaOp, DotOp>(user) ||
+            user->hasTrait<OpTrait::IsTerminator>())
+          return false;
+        pending.push_back(user);
+      }
+    return !outer
+                ->walk([&](Operation* inside) {
+                  const bool mayWrite =
+                      isAcquire(inside) ||
+                      (writesGlobal(inside) && !rootOf(addressOf(inside)).isApartFrom(rootOf(addressOf(op))));
+                  return mayWrite ? WalkResult::interrupt() : WalkResult::advance();
+                })
+                .wasInterrupted();
   }
 
   std::optional<Span> spanOf(scf::ForOp loop) const;
@@ -202,8 +230,8 @@ void Nest::flatten() {
   SmallVector<Value> restarts(depth + 1), next(made.getRegionIterArgs());
   for (size_t level = depth; level-- > 0;) {
     const Value counter = counters[level];
-    Value following = arith::AddIOp::create(in, loc, counter, loops_[level].getStep(),
-                                            arith::IntegerOverflowFlags::nsw);
+    Value following =
+        arith::AddIOp::create(in, loc, counter, loops_[level].getStep(), arith::IntegerOverflowFlags::nsw);
     if (level > 0) {
       const Value ends = arith::CmpIOp::create(in, loc, arith::CmpIPredicate::eq, counter, last[level]);
       following = arith::SelectOp::create(in, loc, ends, spans_[level].low, following);

@@ -93,6 +93,12 @@ def SplitCarried : Pass<"tile-split-carried", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::tile::ir::TileDialect", "::mlir::scf::SCFDialect"];
 }
 
+def CountWhiles : Pass<"tile-count-whiles", "::mlir::func::FuncOp"> {
+  let summary = "loops with a condition whose number of iterations is known when they begin become loops that count";
+  let dependentDialects = ["::tile::ir::TileDialect", "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
+                           "::mlir::scf::SCFDialect"];
+}
+
 def CountSteps : Pass<"tile-count-steps", "::mlir::func::FuncOp"> {
   let summary = "integers that loops advance by one number in every iteration are computed from a counter, not carried";
   let dependentDialects = ["::tile::ir::TileDialect", "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];

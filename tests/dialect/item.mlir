@@ -23,6 +23,24 @@ func.func @of_splat(%0: i1) -> i1 {
 
 // -----
 
+// A tile that is made of the element of one is that one, however its dims of size 1 lie; a larger one is not.
+// FOLD-LABEL: func.func @made_again
+// FOLD-SAME: (%[[X:.*]]: tensor<1xf32>)
+// FOLD-NEXT: %[[ONE:.*]] = tile.item %[[X]]
+// FOLD-NEXT: %[[TWO:.*]] = tile.splat %[[ONE]] : f32 -> tensor<2xf32>
+// FOLD-NEXT: return %[[X]], %[[X]], %[[TWO]]
+func.func @made_again(%0: tensor<1xf32>) -> (tensor<1xf32>, tensor<1xf32>, tensor<2xf32>) {
+  %1 = tile.item %0 : tensor<1xf32> -> f32
+  %2 = tile.splat %1 : f32 -> tensor<1xf32>
+  %3 = tile.reshape %0 : tensor<1xf32> -> tensor<1x1xf32>
+  %4 = tile.item %3 : tensor<1x1xf32> -> f32
+  %5 = tile.splat %4 : f32 -> tensor<1xf32>
+  %6 = tile.splat %1 : f32 -> tensor<2xf32>
+  return %2, %5, %6 : tensor<1xf32>, tensor<1xf32>, tensor<2xf32>
+}
+
+// -----
+
 func.func @too_many(%0: tensor<2xf32>) -> f32 {
   // expected-error @+1 {{expects a tile of one element, found 'tensor<2xf32>'}}
   %1 = tile.item %0 : tensor<2xf32> -> f32

@@ -334,6 +334,26 @@ TEST_F(Launch, BadArgumentsAreRefused) {
   EXPECT_FALSE(add.compile(nullptr, VecCfg{}).ok());
 }
 
+struct BiasCfg {
+  int BIAS = 0;
+};
+TEST_F(Launch, PointersThatNobodyReadsMayBeNull) {
+  auto k = kernel("maybe_bias", [](const BiasCfg& c, Ptr<const float> x, Ptr<const float> bias, Ptr<float> y) {
+    auto i = arange(0, 8);
+    Tile v = load(x + i);
+    if (c.BIAS) v += load(bias + i);
+    store(y + i, v);
+  });
+  Stream& stream = host()->default_stream();
+  ASSERT_TRUE(k.try_launch(stream, BiasCfg{0}, Grid{1}, x.data(), nullptr, out.data()).ok());
+  EXPECT_EQ(out[3], x[3]);
+  EXPECT_TRUE(k.try_launch(stream, BiasCfg{1}, Grid{1}, x.data(), y.data(), out.data()).ok());
+  EXPECT_EQ(out[3], x[3] + y[3]);
+  const Status refused = k.try_launch(stream, BiasCfg{1}, Grid{1}, x.data(), nullptr, out.data());
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.error().message.find("argument 1: null pointer"), std::string::npos) << refused.error().message;
+}
+
 TEST_F(Launch, StagesByName) {
   auto c = make_vector_add("add_stages").compile(host(), VecCfg{}).value_or_throw();
   EXPECT_NE(c.ir("traced").value_or_throw().find("tile.gather"), std::string::npos);

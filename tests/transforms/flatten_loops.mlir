@@ -275,3 +275,45 @@ func.func @two_of_three(%n: i32, %X: !view, %W: !view) -> tensor<64x64xf32> {
   }
   return %q : tensor<64x64xf32>
 }
+
+// -----
+
+!x = !tile.smem<64x64xf16, minor = 1>
+
+// Where the rows of a tap lie is read from a table: that is read ahead like what is copied from there.
+// CHECK-LABEL: func.func @rows_of_table
+// CHECK: scf.for %{{.*}} = %c0_i64 to %{{.*}} step %c1_i64
+// CHECK-NOT: scf.for
+// CHECK: %[[ROWS:.*]] = tile.gather %{{.*}} : tensor<64xi32>
+// CHECK: tile.gather_shared
+// CHECK-NOT: scf.for
+// CHECK: return
+func.func @rows_of_table(%n: i32, %table: !tile.ptr<i32>, %p: !tile.ptr<f16> {tile.align = 16 : i32}) -> tensor<64x64xf32> {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c9 = arith.constant 9 : i32
+  %c64 = arith.constant 64 : i32
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %lane = tile.iota : tensor<64xi32>
+  %r = scf.for %tap = %c0 to %c9 step %c1 iter_args(%sum = %zero) -> (tensor<64x64xf32>) : i32 {
+    %first = arith.muli %tap, %c64 : i32
+    %t = tile.ptr_add %table, %first : !tile.ptr<i32>, i32
+    %rows = tile.gather %t offsets %lane : tensor<64xi32> : !tile.ptr<i32> -> tensor<64xi32>
+    %many = arith.constant dense<64> : tensor<64xi32>
+    %begin = arith.muli %rows, %many : tensor<64xi32>
+    %column = tile.reshape %begin : tensor<64xi32> -> tensor<64x1xi32>
+    %s = scf.for %k = %c0 to %n step %c64 iter_args(%acc = %sum) -> (tensor<64x64xf32>) : i32 {
+      %ks = tile.splat %k : i32 -> tensor<64xi32>
+      %at = arith.addi %ks, %lane : tensor<64xi32>
+      %row = tile.reshape %at : tensor<64xi32> -> tensor<1x64xi32>
+      %a = tile.broadcast %column : tensor<64x1xi32> -> tensor<64x64xi32>
+      %b = tile.broadcast %row : tensor<1x64xi32> -> tensor<64x64xi32>
+      %offsets = arith.addi %a, %b : tensor<64x64xi32>
+      %x = tile.gather_shared %p offsets %offsets : tensor<64x64xi32> : <f16> -> <64x64xf16, minor = 1>
+      %d = tile.mma wgmma_f16 k 64 warps(4, 1) %x, %x, %acc : !x, !x -> tensor<64x64xf32>
+      scf.yield %d : tensor<64x64xf32>
+    }
+    scf.yield %s : tensor<64x64xf32>
+  }
+  return %r : tensor<64x64xf32>
+}
