@@ -93,6 +93,11 @@ def SplitCarried : Pass<"tile-split-carried", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::tile::ir::TileDialect", "::mlir::scf::SCFDialect"];
 }
 
+def CarryElements : Pass<"tile-carry-elements", "::mlir::func::FuncOp"> {
+  let summary = "integers that loops and branches hand on as tiles of one element are handed on as scalars";
+  let dependentDialects = ["::tile::ir::TileDialect", "::mlir::scf::SCFDialect"];
+}
+
 def CountWhiles : Pass<"tile-count-whiles", "::mlir::func::FuncOp"> {
   let summary = "loops with a condition whose number of iterations is known when they begin become loops that count";
   let dependentDialects = ["::tile::ir::TileDialect", "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",

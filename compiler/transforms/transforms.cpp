@@ -13,6 +13,7 @@ void addTilePasses(mlir::OpPassManager& passes, bool forHost) {
   passes.addPass(createFoldArguments());
   passes.addPass(mlir::createCanonicalizerPass());
   passes.addPass(mlir::createCSEPass());
+  passes.addPass(createCarryElements());
   passes.addPass(createCountWhiles());  // before anything looks for loops
   passes.addPass(createWholePowers());
   if (!forHost) passes.addPass(createMultiplyNarrow());  // vectors of hosts multiply f32
