@@ -13,9 +13,10 @@
 // then the same for all programs, and the launch can describe it (launch_views.h).
 #include "compiler/gpu/gathered_box.h"
 
+#include "compiler/analysis/memory_roots.h"
 #include "compiler/gpu/counts.h"
 #include "compiler/gpu/launch_views.h"
-#include "llvm/ADT/SetVector.h"
+#include "compiler/gpu/not_negative.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Matchers.h"
 
@@ -23,12 +24,6 @@ namespace tile::ir {
 using namespace mlir;
 
 namespace {
-
-scf::ForOp loopOf(Value v) {  // whose induction variable it is
-  auto arg = dyn_cast<BlockArgument>(v);
-  auto loop = arg ? dyn_cast<scf::ForOp>(arg.getOwner()->getParentOp()) : scf::ForOp();
-  return loop && arg == loop.getInductionVar() ? loop : scf::ForOp();
-}
 
 /// Elements along a dim that nothing bounds: rows of so many begin and end at multiples of 16 bytes.
 constexpr int64_t kAnySize = INT32_MAX & ~int64_t{15};
@@ -57,7 +52,7 @@ struct Found {
 
 class BoxRaiser {
  public:
-  BoxRaiser(Operation* op, scf::ForOp loop, const Facts& facts) : op_(op), loop_(loop), facts_(facts) {}
+  BoxRaiser(Operation* op, scf::ForOp loop, const Facts& facts) : op_(op), loop_(loop), facts_(facts), notNegative_(facts) {}
 
   /// Makes the view, and the places of a box of it beside the op. Null: it is no box that is known to be one.
   Value run(RankedTensorType type, Value pointer, Value offsets, Value mask, SmallVectorImpl<Value>& places) {
@@ -69,22 +64,29 @@ class BoxRaiser {
     found.root = follow(pointer);
     if (!found.root) return {};
     Found apart = found;
-    relies_ = true;
+    notNegative_.rely(true);
     divideAll(apart);
-    if (divideOuter(apart) && isOfLaunch(apart)) return emit(apart, places);
-    relies_ = false, relied_.clear();
+    if (haveRunForward() && divideOuter(apart) && isOfLaunch(apart) && isBefore(apart)) return emit(apart, places);
+    notNegative_.rely(false);
     divideAll(found);
-    if (!loop_) return {};
+    if (!loop_ || !haveRunForward()) return {};
     setDims(found);
-    for (int d : {0, 1})
-      if (!isBefore(found.rest[d]) || !isBefore(found.dims[d])) return {};
-    return isBefore(found.root) && (!stride_ || isBefore(stride_)) ? emit(found, places) : Value();
+    return isBefore(found) ? emit(found, places) : Value();
   }
 
  private:
   bool isBefore(Value v) const { return !loop_ || loop_.isDefinedOutsideOfLoop(v); }
   bool isBefore(const LinearForm& form) const {
     return llvm::all_of(form.symbols, [&](const auto& s) { return isBefore(s.first); });
+  }
+  /// All that the view is made of is there in front of the loop.
+  bool isBefore(const Found& found) const {
+    for (int d : {0, 1})
+      if (!isBefore(found.rest[d]) || !isBefore(found.dims[d])) return false;
+    auto factorsAreBefore = [&](const Outer& outer) {
+      return llvm::all_of(outer.factors, [&](Value factor) { return isBefore(factor); });
+    };
+    return isBefore(found.root) && (!stride_ || isBefore(stride_)) && llvm::all_of(found.outer, factorsAreBefore);
   }
 
   // ---- offsets and masks
@@ -223,6 +225,7 @@ class BoxRaiser {
       for (Value bound : {loop.getUpperBound(), loop.getLowerBound()})
         if (facts_.divisibility(bound) % *step) return false;
       done = done.plus(sumOf(loop.getUpperBound()));
+      behind_.push_back(done);
     } else {
       done.add(loop.getInductionVar(), 1);
     }
@@ -232,32 +235,15 @@ class BoxRaiser {
     return true;
   }
 
+  /// Loops whose pointers are used behind them end where they begin, or further on. Of one that ends before that, and
+  /// does nothing, the bounds would say that its pointers went back.
+  bool haveRunForward() const {
+    return llvm::all_of(behind_, [&](const LinearForm& done) { return notNegative_.isCount(done); });
+  }
+
   // ---- places
 
-  bool isCount(Value v, int depth = 0) const {
-    v = numberBehind(v);
-    if (depth > 12) return false;
-    auto is = [&](Value x) { return isCount(x, depth + 1); };
-    if (isa_and_nonnull<ProgramIdOp, NumProgramsOp, arith::CeilDivUIOp>(v.getDefiningOp())) return true;
-    if (facts_.rangeOf(v).min >= 0) return true;
-    if (scf::ForOp loop = loopOf(v)) return is(loop.getLowerBound());
-    Operation* op = v.getDefiningOp();
-    if (isa_and_nonnull<arith::MulIOp>(op)) return isProduct(op->getOperand(0), op->getOperand(1), depth);
-    if (isa_and_nonnull<arith::AddIOp, arith::MinSIOp>(op)) return is(op->getOperand(0)) && is(op->getOperand(1));
-    if (isa_and_nonnull<arith::MaxSIOp>(op)) return is(op->getOperand(0)) || is(op->getOperand(1));
-    return isa_and_nonnull<arith::DivSIOp, arith::RemSIOp>(op) && is(op->getOperand(0));
-  }
-  /// A count times another one, or an argument: launches have to look that it is above 0.
-  bool isProduct(Value a, Value b, int depth) const {
-    auto rely = [&](Value v) {
-      auto arg = dyn_cast<BlockArgument>(numberBehind(v));
-      if (!relies_ || !arg || !isa<func::FuncOp>(arg.getOwner()->getParentOp())) return false;
-      relied_.insert(static_cast<int32_t>(arg.getArgNumber()));
-      return true;
-    };
-    const bool first = isCount(a, depth + 1), second = isCount(b, depth + 1);
-    return (first && second) || (first && rely(b)) || (second && rely(a));
-  }
+  bool isCount(Value v) const { return notNegative_.isCount(v); }
   /// Divides what the pointer adds along a dim into the place of the box and the rest.
   void divide(const LinearForm& all, LinearForm& box, LinearForm& rest) const {
     LinearForm left = all;
@@ -433,8 +419,8 @@ class BoxRaiser {
     }
     const auto rank = static_cast<int64_t>(sizes.size());
     Value view = MakeViewOp::create(b, loc, ViewType::get(rank, type_.getElementType()), start, sizes, strides);
-    if (!relied_.empty())
-      view.getDefiningOp()->setAttr(kPositiveArgumentsAttr, b.getDenseI32ArrayAttr(relied_.getArrayRef()));
+    if (ArrayRef<int32_t> relied = notNegative_.relied(); !relied.empty())
+      view.getDefiningOp()->setAttr(kPositiveArgumentsAttr, b.getDenseI32ArrayAttr(relied));
     b.setInsertionPoint(op_);
     for (const Outer& outer : found.outer) places.push_back(outer.count);
     for (int d : {0, 1}) places.push_back(emit(b, found.box[d], isNarrow(found.box[d])));
@@ -450,15 +436,16 @@ class BoxRaiser {
   int unit_ = -1;
   Value stride_;
   std::optional<int64_t> strideNumber_;
-  bool relies_ = false;                              ///< on arguments above 0, which launches then have to look at
-  mutable llvm::SmallSetVector<int32_t, 4> relied_;  ///< these arguments
+  SmallVector<LinearForm, 1> behind_;                ///< from begin to end of loops whose pointers are used behind them
+  mutable NotNegative notNegative_;
 };
 
 }  // namespace
 
 LoadOp boxOfGather(GatherOp gather, scf::ForOp loop, const Facts& facts) {
   Value other = gather.getOther();
-  if (other && !matchPattern(other, m_AnyZeroFloat()) && !matchPattern(other, m_Zero())) return {};
+  if (isVolatile(gather)) return {};  // read where it stands, by the thread that asks
+  if (other && !matchPattern(other, m_PosZeroFloat()) && !matchPattern(other, m_Zero())) return {};
   auto type = dyn_cast<RankedTensorType>(gather.getType());
   SmallVector<Value> places;
   Value view = BoxRaiser(gather, loop, facts).run(type, gather.getPtr(), gather.getOffsets(), gather.getMask(), places);

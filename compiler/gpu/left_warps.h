@@ -125,6 +125,7 @@ class Left {
   }
 
   void learn(Value value, bool holds) {
+    if (llvm::is_contained(known_, std::pair(value, holds))) return;
     known_.emplace_back(value, holds);
     Operation* op = value.getDefiningOp();
     if (!op) return;
@@ -380,6 +381,12 @@ class Left {
   bool goesOn(Value value, bool upward) {
     value = settled(value);
     if (isOfStill(value)) return true;
+    auto [found, isNew] = goesOn_[upward].try_emplace(value, false);
+    if (!isNew) return found->second;
+    const bool goes = findGoesOn(value, upward);
+    return goesOn_[upward][value] = goes;
+  }
+  bool findGoesOn(Value value, bool upward) {
     if (auto arg = dyn_cast<BlockArgument>(value))
       return arg.getOwner() == loop_.getBeforeBody() &&
              isFurther(loop_.getYieldOp().getResults()[arg.getArgNumber()], value, upward);
@@ -393,7 +400,12 @@ class Left {
   bool isFurther(Value value, Value from, bool upward) {
     value = settled(value);
     if (isStill(value, from)) return true;
-    Operation* op = value.getDefiningOp();
+    auto [found, isNew] = further_[upward].try_emplace(std::pair(value, from), false);
+    if (!isNew) return found->second;
+    const bool further = findFurther(value.getDefiningOp(), from, upward);
+    return further_[upward][std::pair(value, from)] = further;
+  }
+  bool findFurther(Operation* op, Value from, bool upward) {
     if (!isa_and_nonnull<arith::AddIOp, arith::SubIOp, arith::SelectOp>(op)) return false;
     auto part = [&](unsigned i) { return isFurther(op->getOperand(i), from, upward); };
     if (isa<arith::SelectOp>(op)) return part(1) && part(2);
@@ -436,6 +448,8 @@ class Left {
   SmallVector<Value> zero_;
   SmallVector<bool> stays_;  ///< by argument of the loop
   llvm::DenseMap<std::pair<Value, Value>, bool> same_, still_;
+  llvm::DenseMap<std::pair<Value, Value>, bool> further_[2];  ///< [upward]
+  llvm::DenseMap<Value, bool> goesOn_[2];
   llvm::DenseMap<Value, std::optional<bool>> conditions_;
   llvm::DenseMap<Value, bool> zeros_, ofStill_;
 };

@@ -14,6 +14,7 @@
 #include "compiler/gpu/launch_views.h"
 #include "compiler/gpu/tma_box.h"
 #include "compiler/lowering/elementwise.h"
+#include "llvm/ADT/SetVector.h"
 #include "mlir/Pass/Pass.h"
 
 namespace tile::ir {
@@ -56,12 +57,18 @@ class RaiseBoxesPass : public PassWrapper<RaiseBoxesPass, OperationPass<func::Fu
   }
   /// Whether products multiply the tile, or what is computed of it and of others that are loaded.
   static bool isOperand(Value tile) {
-    return llvm::any_of(tile.getUses(), [](OpOperand& use) {
-      Operation* op = use.getOwner();
-      if (isa<DotOp>(op)) return use.getOperandNumber() < 2;
-      return op->getNumResults() == 1 && (isa<TransOp>(op) || isElementwise(op)) && !isOfProduct(op->getResult(0)) &&
-             isOperand(op->getResult(0));
-    });
+    llvm::SetVector<Value> reached;
+    reached.insert(tile);
+    for (size_t i = 0; i < reached.size(); ++i)
+      for (OpOperand& use : reached[i].getUses()) {
+        Operation* op = use.getOwner();
+        if (isa<DotOp>(op)) {
+          if (use.getOperandNumber() < 2) return true;
+        } else if (op->getNumResults() == 1 && (isa<TransOp>(op) || isElementwise(op)) && !isOfProduct(op->getResult(0))) {
+          reached.insert(op->getResult(0));
+        }
+      }
+    return false;
   }
 
   /// Bulk copies can load the box.
