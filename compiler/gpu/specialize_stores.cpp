@@ -1,6 +1,7 @@
 // specialize_stores.cpp - finds stores of accumulators that can be bulk copies from staging buffers, and the buffers
 // that they share. A bulk copy is asynchronous, and not ordered with the threads' own accesses: nothing in the kernel
 // may read what it writes, signal to other programs that it is written, or write it again.
+#include <algorithm>
 #include <map>
 
 #include "compiler/analysis/memory_roots.h"
@@ -135,6 +136,16 @@ Value rowsOf(Value stored) {
 
 }  // namespace
 
+/// Tensor maps that a launch has left for stores: every box that is loaded may need one.
+static size_t mapsForStores(func::FuncOp func) {
+  llvm::DenseSet<std::pair<Value, Type>> loaded;
+  func.walk([&](Operation* op) {
+    if (isa<LoadOp, LoadSharedOp>(op) && !op->getResult(0).getType().isIntOrFloat())
+      loaded.insert({addressOf(op), op->getResult(0).getType()});
+  });
+  return kMaxTensorMaps - std::min<size_t>(kMaxTensorMaps, loaded.size());
+}
+
 std::vector<BulkStore> findBulkStores(func::FuncOp func, int numWarps, const Facts& facts) {
   llvm::DenseSet<std::pair<Value, unsigned>> read;
   llvm::MapVector<std::pair<Value, unsigned>, SmallVector<Operation*>> writers;
@@ -154,6 +165,8 @@ std::vector<BulkStore> findBulkStores(func::FuncOp func, int numWarps, const Fac
   if (unknownRead) return {};
 
   std::vector<BulkStore> stores;
+  const size_t mostMaps = mapsForStores(func);
+  llvm::DenseSet<std::pair<Value, Type>> mapped;
   std::map<std::pair<std::vector<int64_t>, const void*>, int> stagings;
   for (auto& [root, ops] : writers) {
     if (!root.first || read.contains(root)) continue;
@@ -201,6 +214,9 @@ std::vector<BulkStore> findBulkStores(func::FuncOp func, int numWarps, const Fac
       for (int64_t width = columns / 64 * 64; width > 0 && !onlyWhole; width -= 64) offer(width);
       for (int64_t width = columns / 8 * 8; width >= 16 && !onlyWhole; width -= 8) offer(width);
       if (store.columns.empty()) continue;
+      const std::pair<Value, Type> box(addressOf(op), stored);
+      if (mapped.size() == mostMaps && !mapped.contains(box)) continue;
+      mapped.insert(box);
       auto [it, isNew] = stagings.insert(
           {{std::vector<int64_t>(store.columns.begin(), store.columns.end()), type.getAsOpaquePointer()},
            static_cast<int>(stagings.size())});
