@@ -52,7 +52,8 @@ struct Found {
 
 class BoxRaiser {
  public:
-  BoxRaiser(Operation* op, scf::ForOp loop, const Facts& facts) : op_(op), loop_(loop), facts_(facts), notNegative_(facts) {}
+  BoxRaiser(Operation* op, scf::ForOp loop, const Facts& facts)
+      : op_(op), loop_(loop), facts_(facts), notNegative_(facts) {}
 
   /// Makes the view, and the places of a box of it beside the op. Null: it is no box that is known to be one.
   Value run(RankedTensorType type, Value pointer, Value offsets, Value mask, SmallVectorImpl<Value>& places) {
@@ -436,7 +437,7 @@ class BoxRaiser {
   int unit_ = -1;
   Value stride_;
   std::optional<int64_t> strideNumber_;
-  SmallVector<LinearForm, 1> behind_;                ///< from begin to end of loops whose pointers are used behind them
+  SmallVector<LinearForm, 1> behind_;  ///< from begin to end of loops whose pointers are used behind them
   mutable NotNegative notNegative_;
 };
 

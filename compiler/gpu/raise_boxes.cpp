@@ -64,7 +64,8 @@ class RaiseBoxesPass : public PassWrapper<RaiseBoxesPass, OperationPass<func::Fu
         Operation* op = use.getOwner();
         if (isa<DotOp>(op)) {
           if (use.getOperandNumber() < 2) return true;
-        } else if (op->getNumResults() == 1 && (isa<TransOp>(op) || isElementwise(op)) && !isOfProduct(op->getResult(0))) {
+        } else if (op->getNumResults() == 1 && (isa<TransOp>(op) || isElementwise(op)) &&
+                   !isOfProduct(op->getResult(0))) {
           reached.insert(op->getResult(0));
         }
       }

@@ -41,6 +41,7 @@ class ProductMaker : Choices {
     m_ = warps == 8 ? 128 : warps == 4 ? pick_of({64, 64, 128}) : 32;
     n_ = warps == 2 ? pick_of({32, 64}) : pick_of({32, 64, 64, 80, 96, 128}), k_ = pick_of({32, 64, 64, 128});
     if (kWide || warps == 2) k_ = std::min(k_, 64);
+    is_plain_ = one_in(2);
     plan_[0] = operand_plan(), plan_[1] = operand_plan();
     const Tile rows = cdiv(a_.M, m_), columns = cdiv(a_.N, n_);
     if (one_in(4)) {
@@ -51,6 +52,7 @@ class ProductMaker : Choices {
   }
 
  private:
+  static constexpr int kNoWork = 9;
   static constexpr DType sum() { return dtype_of<Sum>(); }
   static constexpr DType type() { return dtype_of<T>(); }
 
@@ -59,7 +61,7 @@ class ProductMaker : Choices {
     bool moves, tile_of_pointers, wide, base_has_rows, fixed, wraps, is_turned;
     int mask;   ///< 0: as little as is right, 1: of k, 2: of both, 3: of both in another order
     int other;  ///< -1: none
-    int work;   ///< on elements
+    int work;   ///< on elements; kNoWork: none
     bool is_short;  ///< its mask ends before the matrix does, or before it begins
   };
   Plan operand_plan() {
@@ -67,6 +69,7 @@ class ProductMaker : Choices {
     p.moves = one_in(2), p.tile_of_pointers = one_in(2), p.wide = one_in(4), p.base_has_rows = one_in(4);
     p.fixed = one_in(4), p.wraps = one_in(3), p.is_turned = one_in(2), p.mask = number(4);
     p.other = one_in(12) ? 1 : number(2) - 1, p.work = number(10), p.is_short = one_in(6);
+    if (is_plain_) p.other = std::min(p.other, 0), p.work = kNoWork, p.is_short = false, p.wide = false;
     return p;
   }
 
@@ -87,13 +90,15 @@ class ProductMaker : Choices {
   void one_tile(const Tile& pm, const Tile& pn) {
     row_ = pm * m_, column_ = pn * n_;
     Tile acc = zeros({m_, n_}, sum());
-    const int form = number(9);
+    const int form = number(10);
     splits_ = form == 0;
     if (form == 1) {  // taps of a filter
       const Tile taps = one_in(2) ? Tile(a_.limit % (kTaps + 1)) : Tile(kTaps);
       for (auto tap : range(0, taps)) along_k(acc, cast(tap, i64) * a_.plane);
     } else if (form == 2) {
       in_place(acc);
+    } else if (form == 9) {
+      in_two_loops(acc);
     } else if (splits_) {
       for (int part = 0; part < 2; ++part) {
         acc = zeros({m_, n_}, sum());
@@ -125,6 +130,20 @@ class ProductMaker : Choices {
       for (auto i : range(0, cdiv(a_.K, k_), options)) body(i * k_);
     else
       for (auto i : range(low, a_.K, step, options)) body(i);
+  }
+
+  /// The second loop goes on where the first one left the pointers, which has nothing to do where its end is negative.
+  void in_two_loops(Tile& acc) {
+    Walk walks[2] = {begin(0, Tile(0), Tile(0)), begin(1, Tile(0), Tile(0))};
+    auto body = [&](const Tile& at) {
+      const Tile a = operand(walks[0], at), b = operand(walks[1], at);
+      acc = product(a, b, acc);
+      for (Walk& w : walks)
+        if (w.plan->moves) advance(w, k_);
+    };
+    const Tile middle = min(Tile((a_.limit - 150) / k_ * k_), a_.K / k_ * k_);
+    for (auto i : range(0, middle, k_, loop_options())) body(i);
+    for (auto i : range(max(middle, 0), a_.K, k_, loop_options())) body(i);
   }
 
   /// Blocks of rows that are computed from those before.
@@ -271,6 +290,7 @@ class ProductMaker : Choices {
 
   Arguments a_;
   Plan plan_[2];
+  bool is_plain_ = false;  ///< operands are what bulk copies can load
   Prec prec_ = Prec::ieee;
   int m_ = 0, n_ = 0, k_ = 0;
   bool splits_ = false;
