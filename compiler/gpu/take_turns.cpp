@@ -7,10 +7,12 @@
 // other units. With turns one warpgroup issues all its products of an iteration before the next one does, so that its
 // elementwise work runs during the products of the others. Results do not depend on the order. A warpgroup that waits
 // for its turn holds stages, but the turn comes from one that has issued its products already and waits for nobody in
-// between; therefore there are no turns where all warps meet among the products.
+// between; therefore there are no turns where all warps meet among the products, and none where they wait for copies
+// into stages that another warpgroup, which waits for its turn, still holds.
 #include "compiler/gpu/async_products.h"
 #include "compiler/gpu/gpu_passes.h"
 #include "compiler/gpu/scratch.h"
+#include "llvm/ADT/MapVector.h"
 #include "mlir/Pass/Pass.h"
 
 namespace tile::ir {
@@ -24,6 +26,40 @@ bool meets(Operation* op) {
   if (!op->hasAttr(kScratchAttr) || op->hasAttr(kScratchFilledAttr) || op->hasAttr(kMetAttr)) return false;
   const auto scratch = scratchOf(op);
   return scratch && !scratch->warpLocal();
+}
+
+/// A ring of which one warpgroup would wait, during its turn, for stages that another one gives back after its own; null:
+/// none. Whoever waits for a turn holds what is carried into the iteration and what was acquired in front of it.
+Value ringHeldOverTurn(Block& body, Operation* first, Operation* last) {
+  struct Use {
+    int64_t held = 0, least = 0;            // against what is carried into the iteration
+    int64_t atTurn = 0, acquiredInTurn = 0;
+  };
+  llvm::MapVector<Value, Use> rings;
+  bool inTurn = false;
+  for (Operation& statement : body) {
+    if (&statement == first) {
+      inTurn = true;
+      for (auto& [ring, use] : rings) use.atTurn = use.held;
+    }
+    statement.walk([&](Operation* op) {
+      if (auto acquire = dyn_cast<RingAcquireOp>(op)) {
+        Use& use = rings[acquire.getRing()];
+        ++use.held;
+        if (inTurn) ++use.acquiredInTurn;
+      } else if (auto release = dyn_cast<RingReleaseOp>(op)) {
+        Use& use = rings[release.getRing()];
+        use.least = std::min(use.least, --use.held);
+      }
+    });
+    if (&statement == last) inTurn = false;
+  }
+  for (auto& [ring, use] : rings) {
+    const int64_t carried = -use.least;
+    const int64_t stages = cast<RingType>(ring.getType()).getStages();
+    if (use.acquiredInTurn && carried + use.atTurn + use.acquiredInTurn > stages) return ring;
+  }
+  return {};
 }
 
 class TakeTurnsPass : public PassWrapper<TakeTurnsPass, OperationPass<func::FuncOp>> {
@@ -64,6 +100,12 @@ class TakeTurnsPass : public PassWrapper<TakeTurnsPass, OperationPass<func::Func
         body.getParentOp()->emitRemark() << "warpgroups take no turns: all warps meet between an iteration's products";
         return false;
       }
+    if (Value ring = ringHeldOverTurn(body, first, last)) {
+      body.getParentOp()->emitRemark() << "warpgroups take no turns: one that waits for its turn holds a stage of a ring "
+                                          "that another one needs during its own ("
+                                       << cast<RingType>(ring.getType()).getStages() << " stages)";
+      return false;
+    }
     OpBuilder builder(first);
     TurnWaitOp::create(builder, first->getLoc());
     builder.setInsertionPointAfter(last);

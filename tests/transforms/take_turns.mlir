@@ -112,3 +112,47 @@ func.func @nested(%q: !tile.smem<64x64xf16, minor = 1>, %k: !tile.smem<64x64xf16
   }
   return
 }
+
+// Among an iteration's products the only stage of a ring is given back and waited for again: by the time of its turn the
+// other warpgroup has not given it back.
+// CHECK-LABEL: func.func @one_stage
+// CHECK-NOT: tile.turn
+// CHECK-LABEL: func.func @two_stages
+// CHECK: tile.turn_wait
+func.func @one_stage(%q: !tile.smem<64x64xf16, minor = 1>, %k: !tile.smem<64x64xf16, minor = 1>, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %ring = tile.ring_alloc arrivals 1 : <1>
+  tile.specialize regs(0, 0) producer {
+  } consumer {
+    %c0 = arith.constant 0 : i32
+    %c1 = arith.constant 1 : i32
+    %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+    // expected-remark@+1 {{warpgroups take no turns: one that waits for its turn holds a stage of a ring that another one needs during its own (1 stages)}}
+    %r = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero) -> (tensor<64x64xf32>) : i32 {
+      %s = tile.mma wgmma_f16 k 64 warps(4, 1) %q, %k, %zero : !tile.smem<64x64xf16, minor = 1>, !tile.smem<64x64xf16, minor = 1> -> tensor<64x64xf32>
+      tile.ring_release %ring : <1>
+      %slot = tile.ring_acquire %ring : <1>
+      %t = tile.mma wgmma_f16 k 64 warps(4, 1) %q, %k, %s : !tile.smem<64x64xf16, minor = 1>, !tile.smem<64x64xf16, minor = 1> -> tensor<64x64xf32>
+      %w = tile.mma_wait 0 of %t : tensor<64x64xf32>
+      scf.yield %w : tensor<64x64xf32>
+    } {tile.pingpong = 1 : i32}
+  }
+  return
+}
+func.func @two_stages(%q: !tile.smem<64x64xf16, minor = 1>, %k: !tile.smem<64x64xf16, minor = 1>, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %ring = tile.ring_alloc arrivals 1 : <2>
+  tile.specialize regs(0, 0) producer {
+  } consumer {
+    %c0 = arith.constant 0 : i32
+    %c1 = arith.constant 1 : i32
+    %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+    %r = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero) -> (tensor<64x64xf32>) : i32 {
+      %s = tile.mma wgmma_f16 k 64 warps(4, 1) %q, %k, %zero : !tile.smem<64x64xf16, minor = 1>, !tile.smem<64x64xf16, minor = 1> -> tensor<64x64xf32>
+      tile.ring_release %ring : <2>
+      %slot = tile.ring_acquire %ring : <2>
+      %t = tile.mma wgmma_f16 k 64 warps(4, 1) %q, %k, %s : !tile.smem<64x64xf16, minor = 1>, !tile.smem<64x64xf16, minor = 1> -> tensor<64x64xf32>
+      %w = tile.mma_wait 0 of %t : tensor<64x64xf32>
+      scf.yield %w : tensor<64x64xf32>
+    } {tile.pingpong = 1 : i32}
+  }
+  return
+}
