@@ -4,10 +4,10 @@
 // Before: kernels without roles, in front of stage; copies of operands will run ahead.
 // After:  such loops carry the boxes of the next iteration in registers, or of as many iterations as the operands'
 //         copies run ahead, if registers hold them all. Otherwise the latency of these loads would be that of the loop.
-#include "compiler/dialect/warps.h"
 #include "compiler/gpu/load_ahead.h"
 
 #include "compiler/analysis/memory_roots.h"
+#include "compiler/dialect/warps.h"
 #include "compiler/gpu/copy_slice.h"
 #include "compiler/gpu/dot_passes.h"
 #include "compiler/gpu/global_access.h"

@@ -119,7 +119,7 @@ class PartWaysPass : public PassWrapper<PartWaysPass, OperationPass<func::FuncOp
     });
     for (Operation* op : decided) {
       auto vote = voteOf(op);
-      if (!vote || !Left(op, *vote).mayPart()) continue;
+      if (!vote || !mayLeave(op, *vote)) continue;
       for (Operation* parting : {op, vote->reduce.getOperation()})
         parting->setAttr(kPartsAttr, UnitAttr::get(&getContext()));
     }

@@ -3,12 +3,12 @@
 // staging buffers for whole tiles; up to four stages; then what is left. If loops are short of stages, stored tiles
 // leave through the stage of a tile of their program that is no longer needed, if there is one: the next program's copy
 // then waits for the store.
-#include "compiler/dialect/warps.h"
 #include "compiler/gpu/plan.h"
 
 #include <algorithm>
 
 #include "compiler/dialect/products.h"
+#include "compiler/dialect/warps.h"
 #include "compiler/gpu/across.h"
 #include "compiler/gpu/global_access.h"
 #include "compiler/gpu/lifetimes.h"

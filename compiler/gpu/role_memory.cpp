@@ -1,8 +1,8 @@
 // role_memory.cpp - rings, stagings and shared tiles of a kernel with roles, with their sizes and wishes.
-#include "compiler/dialect/warps.h"
 #include "compiler/gpu/role_memory.h"
 
 #include "compiler/dialect/products.h"
+#include "compiler/dialect/warps.h"
 #include "compiler/gpu/async_products.h"
 #include "compiler/gpu/tma_box.h"
 #include "llvm/Support/raw_ostream.h"

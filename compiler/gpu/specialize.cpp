@@ -13,9 +13,9 @@
 // and copy these (cp.async); a stage may have fields of either kind. Without being asked, the pass does this where the
 // tiles alive at once leave no registers for a second program of the multiprocessor: then nothing else could run while
 // warps of the program copy.
-#include "compiler/dialect/warps.h"
 #include "compiler/gpu/specialize.h"
 
+#include "compiler/dialect/warps.h"
 #include "compiler/gpu/dot_passes.h"
 #include "compiler/gpu/multicast.h"
 #include "compiler/gpu/role_memory.h"

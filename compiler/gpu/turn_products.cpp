@@ -5,9 +5,9 @@
 // After:  for (acc = zeros NxM) acc = dot(b^T, a^T, acc); acc^T behind the loop.
 // Transposes of register tiles cost nothing (they are the same registers under another layout), and place_operands
 // looks through those of fetched tiles.
-#include "compiler/dialect/warps.h"
 #include "compiler/gpu/turn_products.h"
 
+#include "compiler/dialect/warps.h"
 #include "compiler/gpu/mma_table.h"
 #include "compiler/lowering/elementwise.h"
 #include "mlir/IR/Matchers.h"

@@ -1,8 +1,8 @@
 // emitter.cpp - the kernel function, the values of tile IR, and the switch from ops to their lowerings.
-#include "compiler/dialect/warps.h"
 #include "compiler/gpu/lowering/emitter.h"
 
 #include "compiler/diagnostics.h"
+#include "compiler/dialect/warps.h"
 #include "compiler/gpu/lowering/alike.h"
 #include "compiler/gpu/lowering/byte_floats.h"
 #include "compiler/gpu/lowering/debug_info.h"
