@@ -7,6 +7,7 @@
 #include "compiler/diagnostics.h"
 #include "compiler/dialect/dialect.h"
 #include "compiler/gpu/dot_passes.h"
+#include "compiler/gpu/few_programs.h"
 #include "compiler/gpu/gpu.h"
 #include "compiler/gpu/shared_memory.h"
 #include "compiler/host/host.h"
@@ -196,6 +197,7 @@ Result<KernelBinary> compileGpuOnce(mlir::ModuleOp module, mlir::ModuleOp given,
       }
     }
   if (error) return *error;
+  binary.varies_with_grid = kernel->hasAttr(kVariesWithGridAttr);
   observer.dump("gpu", module.getOperation());
 
   llvm::LLVMContext context;
@@ -261,6 +263,7 @@ Result<KernelBinary> compileGpu(mlir::ModuleOp module, mlir::func::FuncOp kernel
   auto second =
       compileGpuOnce(*copy, *given, *findKernel(*copy), std::move(binary), target, twice, Observer(twice), quiet);
   if (!second || 4 * (second->resources.spill_store_bytes + second->resources.spill_load_bytes) > spilled) return first;
+  second->varies_with_grid = first->varies_with_grid;  // a given number of warps does not
   for (const auto& [stage, text] : stages) observer.dump(stage, text);
   if (options.onRemark) {
     const SourcePlace at = sourcePlace(kernel.getLoc());

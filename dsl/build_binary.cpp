@@ -41,6 +41,7 @@ ir::CompileOptions compile_options(const KernelOptions& o, bool needs_ptx) {
   c.defaultStages = o.stages;
   c.lineInfo = o.line_info;
   c.useTma = o.tma;
+  c.fewPrograms = o.few_programs;
   c.fastMath = o.fast_math;
   c.ptxas = needs_ptx ? "none" : o.ptxas;
   if (needs_ptx) c.registerOperandsInFlight = true;  // other GPUs have no such products, only simulated ones
@@ -135,20 +136,25 @@ Result<KernelBinary> build_binary(const KernelCore& core, const ConfigWords& con
     for (const Diagnostic& d : trace->remarks) fmt::print(stderr, "{}", d.to_string());
   if (narrow) *narrow = trace->narrow;
   const JitPolicy policy = jit_policy();
-  const Hash128 key = Hasher()
-                          .add(trace->hash.hex())
-                          .add(trace->symbol)
-                          .add((*t)->name)
-                          .add((*t)->cpu)
-                          .add((*t)->features)
-                          .add(ir::compilerFingerprint(**t, compile_options(options, needs_ptx)))
-                          .add(fmt::format("{} {} {} {} {} {} {}", options.fast_math, options.line_info, options.tma, options.num_warps,
-                                           options.stages, needs_ptx, options.ptxas))
-                          .finish();
+  // Code that does not vary with the grid lies where that for many programs does.
+  auto key_for = [&](bool few) {
+    return Hasher()
+        .add(trace->hash.hex())
+        .add(trace->symbol)
+        .add((*t)->name)
+        .add((*t)->cpu)
+        .add((*t)->features)
+        .add(ir::compilerFingerprint(**t, compile_options(options, needs_ptx)))
+        .add(fmt::format("{} {} {} {} {} {} {} {}", options.fast_math, options.line_info, options.tma,
+                         options.num_warps, options.stages, needs_ptx, few, options.ptxas))
+        .finish();
+  };
   // A dump and remarks ask to see the compiler work; what it makes is kept as ever.
   DiskCache& disk = policy.disk ? *policy.disk : DiskCache::standard();
   if (policy.use_disk && !env_text(Env::dump) && !env_flag(Env::remarks)) {
-    if (std::optional<KernelBinary> hit = disk.load_kernel(key)) {
+    std::optional<KernelBinary> hit = disk.load_kernel(key_for(false));
+    if (options.few_programs && (!hit || hit->varies_with_grid)) hit = disk.load_kernel(key_for(true));
+    if (hit) {
       ++counters().disk_hits;
       from_disk = true;
       return std::move(*hit);
@@ -161,7 +167,8 @@ Result<KernelBinary> build_binary(const KernelCore& core, const ConfigWords& con
                  {}};
   if (policy.on_compile) policy.on_compile(fmt::format("{} for {}: {}", trace->symbol, target, why));
   Result<KernelBinary> binary = compile_trace(*trace, core, config, target, needs_ptx, options, nullptr);
-  if (binary && policy.use_disk) disk.store_kernel(key, *binary);
+  if (binary && policy.use_disk) 
+    disk.store_kernel(key_for(options.few_programs && binary->varies_with_grid), *binary);
   return binary;
 }
 

@@ -80,25 +80,26 @@ void remark_on_variants(const KernelCore& core, const ConfigWords& config) {
   fmt::print(stderr, "{}", remark.to_string());
 }
 
-/// Finds or makes the entry; an entry that failed for a reason that may pass (device, policy) is not kept. `bounded`:
-/// where the configuration has kMostVariants already, code that takes nothing for granted about integer scalars does.
+/// Finds or makes the entry; an entry that failed for a reason that may pass (device, policy) is not kept. `few`: for
+/// launches of at most one program per multiprocessor. `bounded`: where the configuration has kMostVariants already, code
+/// that takes nothing for granted about integer scalars does.
 std::shared_ptr<LoadedKernel> find_or_build(KernelCore& core, const std::shared_ptr<Device>& device,
                                             std::span<const uint64_t> config, std::span<const uint64_t> spec,
-                                            bool bounded = false) {
+                                            bool few, bool bounded = false) {
   std::shared_ptr<LoadedKernel> entry;
   Specialization fewer;
   size_t variants = 0;
   {
     std::shared_lock lock(core.mutex);
     for (auto& e : core.entries) {
-      if (e->is(device.get(), config, spec)) entry = e;
+      if (e->is(device.get(), config, spec) && e->is_for(few)) entry = e;
       variants += e->is(device.get(), config, e->specialization);
     }
     if (!entry && bounded && variants >= kMostVariants) {
       fewer = without_scalars(core, spec);
       spec = fewer;
       for (auto& e : core.entries)
-        if (e->is(device.get(), config, spec)) entry = e;
+        if (e->is(device.get(), config, spec) && e->is_for(few)) entry = e;
     }
   }
   if (!entry)
@@ -106,13 +107,14 @@ std::shared_ptr<LoadedKernel> find_or_build(KernelCore& core, const std::shared_
   if (!entry) {
     std::unique_lock lock(core.mutex);
     for (auto& e : core.entries)
-      if (e->is(device.get(), config, spec)) entry = e;
+      if (e->is(device.get(), config, spec) && e->is_for(few)) entry = e;
     if (!entry) {
       entry = std::make_shared<LoadedKernel>();
       entry->config.assign(config.begin(), config.end());
       entry->specialization.assign(spec.begin(), spec.end());
       entry->device = device;
       entry->options = core.options;
+      entry->options.few_programs = few;
       core.entries.push_back(entry);
     }
   }
@@ -285,9 +287,12 @@ Result<AnyCompiled> AnyKernel::compile(const std::shared_ptr<Device>& device, co
                                        const Specialization& spec, const KernelOptions& options) const {
   if (!device) return Error{ErrorKind::user, fmt::format("kernel '{}': no device given", name()), {}};
   AnyKernel with = *this;
-  if (!(options == core_->options)) with.set_options(options);
+  KernelOptions alike = options;  // both kinds of code lie in one memory cache
+  alike.few_programs = core_->options.few_programs;
+  if (!(alike == core_->options)) with.set_options(options);
   const Specialization full = spec.empty() ? Specialization(core_->params.size(), 0) : spec;
-  std::shared_ptr<detail::LoadedKernel> entry = detail::find_or_build(*with.core_, device, config, full);
+  std::shared_ptr<detail::LoadedKernel> entry =
+      detail::find_or_build(*with.core_, device, config, full, options.few_programs);
   if (entry->error) return *entry->error;
   AnyCompiled c;
   c.kernel_ = with.core_;
@@ -299,10 +304,11 @@ Status AnyKernel::launch(StreamAt stream, std::span<const uint64_t> config, std:
                          const Grid& grid, std::span<const uint64_t> slots) const {
   detail::KernelCore& core = *core_;
   Device& device = stream.device();
+  const bool few = core.options.few_programs || grid.programs() <= device.properties().multiprocessors;
   const detail::LoadedKernel* k = core.last.load(std::memory_order_acquire);
   std::shared_ptr<detail::LoadedKernel> entry;
-  if (!k || !k->is(&device, config, spec)) {
-    entry = detail::find_or_build(core, device.shared_from_this(), config, spec, /*bounded=*/true);
+  if (!k || !k->is(&device, config, spec) || !k->is_for(few)) {
+    entry = detail::find_or_build(core, device.shared_from_this(), config, spec, few, /*bounded=*/true);
     if (entry->error) return misused(stream, *entry->error);
     core.last.store(entry.get(), std::memory_order_release);
     k = entry.get();

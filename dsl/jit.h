@@ -50,6 +50,8 @@ struct KernelOptions {
   int num_warps = 0;       ///< 0: the kernel's own choice
   int stages = 0;          ///< for loops without a hint
   bool tma = true;         ///< bulk tensor copies where the target has them and the arguments can be addressed by them
+  /// For launches of at most one program per multiprocessor. launch() finds out by itself where it matters.
+  bool few_programs = false;
   std::string ptxas{};     ///< empty: look for it; "none": leave assembling to the driver
   bool operator==(const KernelOptions&) const = default;
 };

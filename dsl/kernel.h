@@ -267,6 +267,10 @@ class Kernel : public AnyKernel {
                                         "' has no grid function: add .grid(...) or launch with an explicit Grid"));
     return try_launch(stream, config, grid_(config, args...), args...);
   }
+  /// What grid()'s function computes; nothing where there is none.
+  std::optional<Grid> grid_for(const Cfg& config, const HostArg<P>&... args) const {
+    return grid_ ? std::optional(grid_(config, args...)) : std::nullopt;
+  }
 
   static ConfigWords words(const Cfg& config) {
     const auto w = detail::config_words(config);

@@ -70,7 +70,11 @@ Result<TuneResult<Cfg>> tune_over(const Kernel<Cfg, P...>& kernel, StreamAt stre
   job.describe = [&](size_t i) { return kernel.describe_config(kernel.words(space[i])); };
   job.check = [&](size_t i) { return any.check_budget(target, kernel.words(space[i]), promises); };
   job.build = [&](size_t i) -> Result<Resources> {
-    Result<AnyCompiled> c = any.compile(device, kernel.words(space[i]), promises, any.options());
+    // The code that the timed launches run.
+    KernelOptions compiled = any.options();
+    const auto grid = std::apply([&](const auto&... a) { return kernel.grid_for(space[i], a...); }, arguments.front());
+    compiled.few_programs |= grid && grid->programs() <= device->properties().multiprocessors;
+    Result<AnyCompiled> c = any.compile(device, kernel.words(space[i]), promises, compiled);
     if (!c) return c.error();
     return c->resources();
   };

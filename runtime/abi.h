@@ -145,6 +145,7 @@ struct KernelBinary {
   bool uses_debug_ring = false;
   bool persistent = false;    ///< launch as many programs as run at a time (at most the grid); see the hidden slots above
   bool uses_tickets = false;
+  bool varies_with_grid = false;  ///< for few programs (at most one per multiprocessor) it may be other code than for many
   uint32_t cluster = 1;  ///< programs along x that run in one cluster (compiled in): launches and the grid's x are multiples
   std::vector<TensorMapInfo> tensor_maps;
   std::vector<DebugSite> debug_sites;

@@ -15,7 +15,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "the byte form is written in native order");
 
 constexpr uint32_t kMagic = 0x4b4c4954;  // "TILK"
-constexpr uint32_t kFormatVersion = 8;   // of this file; kAbiVersion is written next to it
+constexpr uint32_t kFormatVersion = 9;   // of this file; kAbiVersion is written next to it
 
 class Writer {
  public:
@@ -146,6 +146,7 @@ std::string serialize(const KernelBinary& k) {
   w.put(static_cast<uint8_t>(k.uses_debug_ring));
   w.put(static_cast<uint8_t>(k.persistent));
   w.put(static_cast<uint8_t>(k.uses_tickets));
+  w.put(static_cast<uint8_t>(k.varies_with_grid));
   w.put(k.cluster);
   w.put(static_cast<uint32_t>(k.tensor_maps.size()));
   for (const TensorMapInfo& m : k.tensor_maps) {
@@ -230,6 +231,7 @@ Result<KernelBinary> deserialize(std::string_view bytes) {
   k.uses_debug_ring = r.get_bool();
   k.persistent = r.get_bool();
   k.uses_tickets = r.get_bool();
+  k.varies_with_grid = r.get_bool();
   k.cluster = r.get<uint32_t>();
   if (k.cluster < 1 || k.cluster > 2) r.fail();
   for (uint32_t n = r.get_count(8), i = 0; i < n && r.good(); ++i) {

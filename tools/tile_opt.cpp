@@ -28,6 +28,8 @@ llvm::cl::opt<std::string> targetName("tile-target", llvm::cl::init("sm_80"), ll
 llvm::cl::opt<int> numWarps("tile-warps", llvm::cl::init(0), llvm::cl::desc("warps per program (0: planner's choice)"));
 llvm::cl::opt<int> stages("tile-stages", llvm::cl::init(0), llvm::cl::desc("default pipeline stages (0: planner's choice)"));
 
+llvm::cl::opt<bool> fewPrograms("tile-few-programs", llvm::cl::init(false),
+                                llvm::cl::desc("for launches of at most one program per multiprocessor"));
 llvm::cl::opt<bool> registersInFlight("tile-registers-in-flight", llvm::cl::init(true),
                                       llvm::cl::desc("products of the iteration before may read operands in registers"));
 
@@ -47,6 +49,7 @@ const tile::ir::CompileOptions& options() {
     tile::ir::CompileOptions o;
     o.numWarps = numWarps;
     o.defaultStages = stages;
+    o.fewPrograms = fewPrograms;
     o.registerOperandsInFlight = registersInFlight;
     return o;
   }();

@@ -6,6 +6,7 @@
 #include "compiler/dialect/warps.h"
 #include "compiler/gpu/access_width.h"
 #include "compiler/gpu/across.h"
+#include "compiler/gpu/few_programs.h"
 #include "compiler/gpu/global_access.h"
 #include "compiler/gpu/gpu_passes.h"
 #include "compiler/gpu/layout_plan.h"
@@ -502,7 +503,10 @@ class AssignLayoutsPass : public PassWrapper<AssignLayoutsPass, OperationPass<fu
     const Target& target = target_();
     int warps = options_().numWarps;
     if (!warps) warps = warpsOf(func);
-    if (!warps) warps = defaultWarps(func, target);
+    if (!warps) {
+      const int ofMany = defaultWarps(func, target);
+      warps = chooseByGrid(func, options_(), ofMany, warpsOfFew(func, ofMany, target));
+    }
     if (warps < 1 || warps * target.lanes > target.maxThreads) {
       func.emitError() << "a program of " << target.name << " has 1 to " << target.maxThreads / target.lanes
                        << " warps, found " << warps;

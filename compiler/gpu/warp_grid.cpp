@@ -259,12 +259,18 @@ int planWarps(func::FuncOp func) {
   return largest > 128 * 128 ? 8 : 4;
 }
 
-int defaultWarps(func::FuncOp func, const Target& target) {
+/// Elements of the largest tile.
+static int64_t largestTile(func::FuncOp func) {
   int64_t largest = 0;
   func.walk([&](Operation* op) {
     for (Value result : op->getResults())
       if (isTile(result)) largest = std::max(largest, tileType(result).getNumElements());
   });
+  return largest;
+}
+
+int defaultWarps(func::FuncOp func, const Target& target) {
+  const int64_t largest = largestTile(func);
   // Registers of a thread that tiles take. Eight warps have as many each as four, and fewer of them in use leave room
   // for more programs; sixteen have half as many: only where eight would spill.
   constexpr int kMostOfFour = 120, kMostOfEight = 216;
@@ -273,6 +279,16 @@ int defaultWarps(func::FuncOp func, const Target& target) {
   while ((warps == 4 || warps == 8) && int64_t{kFewElements} * warps * target.lanes < largest &&
          2 * warps * target.lanes <= target.maxThreads &&
          estimateRegisters(func, warps, /*atLeast=*/true).registers > (warps == 4 ? kMostOfFour : kMostOfEight))
+    warps *= 2;
+  return warps;
+}
+
+int warpsOfFew(func::FuncOp func, int ofMany, const Target& target) {
+  constexpr int kLeastElements = 4, kMostWarps = 16;
+  const int64_t largest = largestTile(func);
+  int warps = ofMany;
+  while (warps >= 4 && 2 * warps <= kMostWarps && int64_t{kLeastElements} * 2 * warps * target.lanes <= largest &&
+         2 * warps * target.lanes <= target.maxThreads)
     warps *= 2;
   return warps;
 }

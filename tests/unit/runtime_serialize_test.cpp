@@ -31,6 +31,7 @@ KernelBinary sample() {
   k.uses_debug_ring = true;
   k.persistent = true;
   k.uses_tickets = true;
+  k.varies_with_grid = true;
   k.tensor_maps = {{1, DType::f8e5m2, 4, {3, 2, 1, 0}, {128, 64, 1, 1}, 128, false, false},
                    {1, DType::i8, 2, {3, 1}, {16, 256}, 0, true, false},
                    {1, DType::i8, 1, {0}, {16}, 0, false, false, {}}};
@@ -64,6 +65,7 @@ void expect_same(const KernelBinary& a, const KernelBinary& b) {
   EXPECT_EQ(a.uses_debug_ring, b.uses_debug_ring);
   EXPECT_EQ(a.persistent, b.persistent);
   EXPECT_EQ(a.uses_tickets, b.uses_tickets);
+  EXPECT_EQ(a.varies_with_grid, b.varies_with_grid);
   EXPECT_EQ(a.cluster, b.cluster);
   EXPECT_EQ(a.tensor_maps, b.tensor_maps);
   ASSERT_EQ(a.debug_sites.size(), b.debug_sites.size());

@@ -48,6 +48,7 @@ int main(int argc, char** argv) {
     command->add_option("-t,--target", targets, "comma-separated: sm_80 ... sm_90a, host, host:CPU")->capture_default_str();
     command->add_option("--warps", request.options.numWarps, "warps per program (0: the kernel's or the planner's choice)");
     command->add_option("--stages", request.options.defaultStages, "pipeline stages of loops without a hint");
+    command->add_flag("--few-programs", request.options.fewPrograms, "for launches of at most one program per multiprocessor");
     command->add_option("--ptxas", request.options.ptxas, "path of ptxas, or none");
     command->add_flag("--line-info", request.options.lineInfo, "source lines for profilers");
     command->add_flag("--exact-math", exact, "no approximate functions, keep denormals");

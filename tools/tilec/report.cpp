@@ -219,6 +219,7 @@ nlohmann::ordered_json toJson(const tile::KernelBinary& binary, const tile::ir::
   j["persistent"] = binary.persistent;
   j["uses_tickets"] = binary.uses_tickets;
   j["cluster"] = binary.cluster;
+  j["varies_with_grid"] = binary.varies_with_grid;
   j["params"] = nlohmann::ordered_json::array();
   for (const tile::ParamInfo& p : binary.params) j["params"].push_back(toJson(p));
   j["entry_params"] = nlohmann::ordered_json::array();

@@ -37,7 +37,9 @@ tile::Status runOn(tile::Device& device, const Source& source, bool remarks) {
   if (properties.target.empty()) return tile::device_error(fmt::format("{} ({}): no target of this compiler runs there", device.name(), properties.model));
   auto target = tile::ir::lookupTarget(properties.target);
   if (!target) return target.error();
+  const tile::Grid grid = gridOf(source.text);
   tile::ir::CompileOptions options;
+  options.fewPrograms = grid.programs() <= properties.multiprocessors;
   if (properties.needs_ptx) options.ptxas = "none";
   if (remarks) options.onRemark = [](const tile::Diagnostic& d) { std::fputs(d.to_string().c_str(), stderr); };
   auto binary = tile::ir::compileText(source.text, source.file, *target, options);
@@ -47,7 +49,7 @@ tile::Status runOn(tile::Device& device, const Source& source, bool remarks) {
   auto module = device.load(*binary);
   if (!module) return module.error();
   tile::Stream& stream = device.default_stream();
-  if (auto status = stream.launch(**module, gridOf(source.text), nullptr, 0); !status) return status;
+  if (auto status = stream.launch(**module, grid, nullptr, 0); !status) return status;
   return stream.synchronize();
 }
 

@@ -1,0 +1,92 @@
+// few_programs_test.cpp - launches of at most one program per multiprocessor and of more: other code where it matters, the
+// same where it does not, in memory and on disk. On a GPU, or over the fake driver (dsl_few_programs_fake_gpu).
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "dsl/tile.h"
+#include "runtime/cache.h"
+
+using namespace tile;
+
+namespace {
+
+class FewPrograms : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    for (const std::string& name : device_names())
+      if (auto d = open_device(name); d && (*d)->properties().sm >= 80) device_ = *d;
+    if (!device_) GTEST_SKIP() << "needs a GPU";
+    many_ = device_->properties().multiprocessors + 1;
+    CacheOptions options;
+    options.directory = (std::filesystem::temp_directory_path() / ("few_programs_" + std::to_string(getpid()))).string();
+    std::filesystem::remove_all(options.directory);
+    directory_ = options.directory;
+    set_jit_policy({.disk = std::make_shared<DiskCache>(options)});
+    x_ = Buffer<float>::allocate(device_, kRow).value_or_throw();
+    y_ = Buffer<float>::allocate(device_, many_).value_or_throw();
+  }
+  void TearDown() override {
+    set_jit_policy({});
+    if (!directory_.empty()) std::filesystem::remove_all(directory_);
+  }
+  /// Kernels that the launch compiles (0: what is there already runs).
+  template <class K>
+  uint64_t compiles(const K& k, int64_t programs) {
+    const uint64_t before = jit_stats().compiles;
+    Status s = k.try_launch(device_->default_stream(), {}, Grid{programs}, x_.view(kRow), y_.data());
+    EXPECT_TRUE(s) << s.error().to_string();
+    return jit_stats().compiles - before;
+  }
+
+  static constexpr int64_t kRow = 8192;
+  std::shared_ptr<Device> device_;
+  std::string directory_;
+  int64_t many_ = 0;
+  Buffer<float> x_, y_;
+};
+
+/// Sums a row of `elements`: of 4096, each thread of four warps would hold 32.
+template <int elements>
+auto row_sum(int warps = 0) {
+  return kernel("few_programs_sum", [warps](Tensor<const float, 1> x, Ptr<float> y) {
+           if (warps) num_warps(warps);
+           store(y + program_id(0), sum(x.load({0}, {elements})));
+         }).options({.ptxas = "none"});
+}
+
+TEST_F(FewPrograms, CodeThatVariesIsCompiledForBoth) {
+  const auto k = row_sum<4096>();
+  EXPECT_EQ(compiles(k, many_), 1u);
+  EXPECT_EQ(compiles(k, many_ - 1), 1u) << "a multiprocessor for each program";
+  EXPECT_EQ(compiles(k, many_), 0u);
+  EXPECT_EQ(compiles(k, 1), 0u);
+  k.clear_memory_cache();
+  EXPECT_EQ(compiles(k, 1), 0u) << "on disk";
+  EXPECT_EQ(compiles(k, many_), 0u) << "on disk, both";
+}
+
+TEST_F(FewPrograms, CodeThatDoesNotVaryIsCompiledOnce) {
+  for (const auto& k : {row_sum<256>(), row_sum<4096>(4)}) {
+    EXPECT_EQ(compiles(k, 1), 1u);
+    EXPECT_EQ(compiles(k, many_), 0u) << "the same code";
+    k.clear_memory_cache();
+    EXPECT_EQ(compiles(k, many_), 0u) << "on disk, whoever asks";
+    EXPECT_EQ(compiles(k, 1), 0u);
+  }
+}
+
+TEST_F(FewPrograms, MayBeAskedFor) {
+  const auto k = row_sum<4096>();
+  const AnyKernel& any = k;
+  const KernelOptions few{.few_programs = true, .ptxas = "none"}, many{.ptxas = "none"};
+  const auto ofFew = any.compile(device_, {}, {}, few), ofMany = any.compile(device_, {}, {}, many);
+  ASSERT_TRUE(ofFew) << ofFew.error().to_string();
+  ASSERT_TRUE(ofMany) << ofMany.error().to_string();
+  EXPECT_EQ(ofFew->info().threads, 512u);
+  EXPECT_EQ(ofMany->info().threads, 128u);
+  EXPECT_TRUE(ofFew->info().varies_with_grid);
+  EXPECT_TRUE(ofMany->info().varies_with_grid);
+}
+
+}  // namespace
