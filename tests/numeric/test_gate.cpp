@@ -155,35 +155,48 @@ void check_register_pool(const KernelBinary& binary, const ir::SassKernel& sass,
       << where << ": setmaxnreg asks for more than " << groups << " warpgroups of " << binary.resources.registers;
 }
 
-class Gate : public ::testing::TestWithParam<Param> {};
+class Gate : public ::testing::TestWithParam<Param> {
+ protected:
+  /// Whether launches of few programs (at most one per multiprocessor) have code of their own.
+  bool varies_ = false;
+
+  void assembles(bool few) {
+    const auto& [target, shared, row, problem, timed] = GetParam();
+    const AnyKernel& kernel = *row->kernel(problem.dtype);
+    ConfigWords config = row->default_config(problem, machine_of(target, shared));
+    KernelOptions options;
+    options.few_programs = few;
+    auto binary = kernel.compile_for(target, config, dense_specialization(kernel), options);
+    ASSERT_TRUE(binary.ok()) << kernel.describe_config(config) << "\n" << binary.error().to_string();
+    varies_ = binary->varies_with_grid;
+    EXPECT_EQ(binary->format, BinaryFormat::cubin);
+    const Resources& r = binary->resources;
+    std::string where =
+        kernel.symbol(config) + " {" + kernel.describe_config(config) + "}" + (few ? " of few programs" : "");
+    EXPECT_LE(r.spill_store_bytes, allowed_spill_bytes(*row, problem)) << where;
+    EXPECT_LE(r.spill_load_bytes, allowed_spill_bytes(*row, problem)) << where;
+    EXPECT_EQ(r.log.find("C75"), std::string::npos) << where << "\n" << r.log;
+    EXPECT_LE(binary->shared_bytes, shared) << where;
+
+    auto sass = ir::readSass(binary->bytes, binary->entry, target == "sm_90a" ? 90 : 80);
+    ASSERT_TRUE(sass.ok()) << sass.error().to_string();
+    check_register_pool(*binary, *sass, where);
+    const auto touched = ir::touchedInFlight(*sass);
+    EXPECT_TRUE(touched.empty()) << where << ": " << touched.size() << ", first " << touched.front();
+    static const std::string version = ptxas_version();
+    if (golden().updating()) golden().setHeader("ptxas", version);
+    if (timed && (golden().updating() || golden().header("ptxas") == version)) {
+      const std::string key = fmt::format("{} {} {} {}{}", target, row->name, problem.dtype,
+                                          without_false(kernel.describe_config(config)), few ? " few_programs" : "");
+      EXPECT_EQ(golden().compare(key, describe(*binary, *sass)), "");
+    }
+  }
+};
 
 TEST_P(Gate, AssemblesWithoutSpills) {
   if (!have_ptxas()) GTEST_SKIP() << "ptxas not found in TILE_PTXAS, PATH or /usr/local/cuda/bin";
-  const auto& [target, shared, row, problem, timed] = GetParam();
-  const AnyKernel& kernel = *row->kernel(problem.dtype);
-  ConfigWords config = row->default_config(problem, machine_of(target, shared));
-  auto binary = kernel.compile_for(target, config, dense_specialization(kernel));
-  ASSERT_TRUE(binary.ok()) << kernel.describe_config(config) << "\n" << binary.error().to_string();
-  EXPECT_EQ(binary->format, BinaryFormat::cubin);
-  const Resources& r = binary->resources;
-  std::string where = kernel.symbol(config) + " {" + kernel.describe_config(config) + "}";
-  EXPECT_LE(r.spill_store_bytes, allowed_spill_bytes(*row, problem)) << where;
-  EXPECT_LE(r.spill_load_bytes, allowed_spill_bytes(*row, problem)) << where;
-  EXPECT_EQ(r.log.find("C75"), std::string::npos) << where << "\n" << r.log;
-  EXPECT_LE(binary->shared_bytes, shared) << where;
-
-  auto sass = ir::readSass(binary->bytes, binary->entry, target == "sm_90a" ? 90 : 80);
-  ASSERT_TRUE(sass.ok()) << sass.error().to_string();
-  check_register_pool(*binary, *sass, where);
-  const auto touched = ir::touchedInFlight(*sass);
-  EXPECT_TRUE(touched.empty()) << where << ": " << touched.size() << ", first " << touched.front();
-  static const std::string version = ptxas_version();
-  if (golden().updating()) golden().setHeader("ptxas", version);
-  if (timed && (golden().updating() || golden().header("ptxas") == version)) {
-    const std::string key =
-        fmt::format("{} {} {} {}", target, row->name, problem.dtype, without_false(kernel.describe_config(config)));
-    EXPECT_EQ(golden().compare(key, describe(*binary, *sass)), "");
-  }
+  assembles(/*few=*/false);
+  if (varies_) assembles(/*few=*/true);
 }
 
 /// The default configurations of GPUs with 99 KiB for a program (sm_86, sm_89, and sm_120 by the code for sm_89).

@@ -139,8 +139,12 @@ struct Job {
   void add(const Kernel<Cfg, P...>& k, Cfg c, std::type_identity_t<HostArg<P>>... args) {
     steps.push_back({k.name(), [=](Stream& s) { return k.try_call(s, c, args...); },
                      [=](const std::string& target) -> Result<KernelBinary> {
+                       constexpr int kMultiprocessors = 132;  // of an H100 or H200: what its launch would compile
                        Specialization promises{tile::detail::Param<P>::promise(args)...};
-                       return k.compile_for(target, k.words(c), promises, k.options());
+                       KernelOptions options = k.options();
+                       const auto grid = k.grid_for(c, args...);
+                       options.few_programs |= grid && grid->programs() <= kMultiprocessors;
+                       return k.compile_for(target, k.words(c), promises, options);
                      }});
   }
 };
