@@ -170,8 +170,8 @@ Result<KernelBinary> compileGpuOnce(mlir::ModuleOp module, mlir::ModuleOp given,
     });
   };
   // With roles, rings keep their shared memory as long as the kernel runs; what conversions need beside them shows only
-  // when layouts are known. When that is too much there is still the way without roles, and then one with as few stages
-  // as it takes, where nobody asked for more.
+  // when layouts are known. When that is too much, rings get so much less. Where that leaves them no two stages there is
+  // still the way without roles, and then one with as few stages as it takes, where nobody asked for more.
   CompileOptions without = options;
   auto error = gpuPasses(options);
   auto lacksMemory = [&] {
@@ -184,9 +184,14 @@ Result<KernelBinary> compileGpuOnce(mlir::ModuleOp module, mlir::ModuleOp given,
     return gpuPasses(without);
   };
   if (lacksMemory() && hasRoles(module)) {
+    const int64_t needed = kernel->getAttrOfType<mlir::IntegerAttr>(kSharedBytesAttr).getInt();
+    without.reservedSharedBytes = needed - target.maxSharedBytes;
+    error = again("smaller rings: with all of their stages, what conversions need does not fit shared memory");
+    without.reservedSharedBytes = 0;
     without.useTma = false;
-    error = again("no producer warps: rings and conversions together do not fit shared memory");
   }
+  if (lacksMemory() && hasRoles(module))
+    error = again("no producer warps: rings and conversions together do not fit shared memory");
   if (lacksMemory() && options.defaultStages == 0 && hasRings(module))
     for (int stages : {3, 2, 1}) {
       without.defaultStages = stages;

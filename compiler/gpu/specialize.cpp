@@ -174,7 +174,7 @@ class Specializer {
     bool fits = false;
     for (const RolePlan& plan : plans) {
       memory = wanted;
-      memory.limit = sharedBytesEach(target_, plan.programs);
+      memory.limit = sharedBytesEach(target_, plan.programs) - options_.reservedSharedBytes;
       fits = chooseMemory(func_, memory, shares, alternating);
       // The next plan would be a warpgroup alone: two programs need no room for what the estimate overlooks.
       const bool isLast = plan.warpgroups == 1 && plan.programs == 2;
@@ -192,7 +192,7 @@ class Specializer {
       // only if they need them.
       if (plan.programs > 1 || registers.registers + kTightRegisters < plan.consumerRegs) break;
     }
-    if (!fits) return std::nullopt;
+    if (!fits || (options_.reservedSharedBytes && !memory.hasTwoStages())) return std::nullopt;
     std::vector<LoadGroup> turnedGroups;
     for (const LoadGroup& group : groups.groups())
       if (!group.turned.empty()) turnedGroups.push_back(group);
