@@ -37,6 +37,7 @@ void addLayoutPasses(mlir::OpPassManager& passes, const Target& target, const Co
   passes.addPass(createAssignLayoutsPass(targetOf, optionsOf));
   passes.addPass(mlir::createCanonicalizerPass());
   passes.addPass(mlir::createCSEPass());
+  passes.addPass(createCommonSourcesPass());
   passes.addPass(createTakeSlicesPass());
   passes.addPass(createHoistLoadsPass());
   passes.addPass(createEarlyLoadsPass());
@@ -78,6 +79,7 @@ void registerGpuPasses(std::function<const Target&()> target, std::function<cons
   mlir::registerPass([] { return createLoadAheadPass(); });
   mlir::registerPass([=] { return createStagePass(target, options); });
   mlir::registerPass([=] { return createAssignLayoutsPass(target, options); });
+  mlir::registerPass([] { return createCommonSourcesPass(); });
   mlir::registerPass([] { return createTakeSlicesPass(); });
   mlir::registerPass([] { return createHoistLoadsPass(); });
   mlir::registerPass([] { return createEarlyLoadsPass(); });

@@ -6,6 +6,8 @@ namespace tile::ir {
 
 /// Gives every tile a #tile.layout and puts tile.convert where layouts meet. Sets `tile.num_warps`.
 std::unique_ptr<mlir::Pass> createAssignLayoutsPass(TargetOf target, OptionsOf options);
+/// Converts what tiles are made of instead of the tiles, where several have it in common or it is narrower.
+std::unique_ptr<mlir::Pass> createCommonSourcesPass();
 /// Reads slices of a tile that other threads hold from one copy of it in shared memory.
 std::unique_ptr<mlir::Pass> createTakeSlicesPass();
 /// Moves loads that every iteration of a loop makes alike in front of the loop.

@@ -8,6 +8,7 @@
 #include "compiler/targets/known_divisors.h"
 #include "compiler/targets/llvm_passes.h"
 #include "compiler/targets/masked_sums.h"
+#include "compiler/targets/narrow_phis.h"
 #include "compiler/targets/order_by_use.h"
 #include "compiler/targets/own_counters.h"
 #include "compiler/targets/results_early.h"
@@ -160,6 +161,7 @@ llvm::Error optimize(llvm::Module& module, llvm::TargetMachine& machine, bool ag
     passes.addPass(llvm::LoopUnrollPass(llvm::LoopUnrollOptions(/*OptLevel=*/3, /*OnlyWhenForced=*/true)));
   }
   if (llvm::Error error = passes.add(kFinish)) return error;
+  passes.addPass(NarrowPhis());
   passes.addPass(SignsAsBits());
   passes.addPass(WholeWords());
   passes.addPass(ByteSums());

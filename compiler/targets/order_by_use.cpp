@@ -136,6 +136,14 @@ class ByNearness {
   Stretch roots_, order_;
 };
 
+/// Reads of shared memory wait for nothing that the stretch does, and nothing in it writes: code that spilled has them in
+/// front of what uses them, a vector for the columns of a tile element by element.
+bool mayWait(const Instruction& inst) {
+  auto* load = dyn_cast<LoadInst>(&inst);
+  constexpr unsigned kShared = 3;
+  return load && load->isSimple() && load->getPointerAddressSpace() == kShared;
+}
+
 bool arrange(const Stretch& stretch, Instruction* behind, const DataLayout& layout, bool again) {
   if (static_cast<int64_t>(stretch.size()) <= kMostAlive) return false;
   const DenseSet<const Instruction*> members(stretch.begin(), stretch.end());
@@ -158,7 +166,7 @@ PreservedAnalyses OrderByUse::run(Function& function, FunctionAnalysisManager&) 
   for (BasicBlock& block : function) {
     Stretch stretch;
     for (Instruction& inst : llvm::make_early_inc_range(block)) {
-      if (isMovable(inst)) {
+      if (isMovable(inst) || (again && mayWait(inst))) {
         stretch.push_back(&inst);
         continue;
       }

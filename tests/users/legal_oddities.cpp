@@ -275,8 +275,8 @@ auto queue_walk = kernel("user_queue_walk", [](const Queue& c, Ptr<const bfloat1
                     while_([&] { return item < count; }, [&] {
                       auto field = [&](int k) { return load(items + (item * 8 + k)); };
                       Tile M = field(0), N = field(1), K = field(2), i = cast(field(3), i32) * c.M, n = cast(field(4), i32) * c.N;
-                      auto A = make_view<const bfloat16>(pool + field(5), {M, K}, {multiple_of(K, 8), 1});
-                      auto B = make_view<const bfloat16>(pool + field(6), {K, N}, {multiple_of(N, 8), 1});
+                      auto A = make_view<const bfloat16>(pool + multiple_of(field(5), 8), {M, K}, {multiple_of(K, 8), 1});
+                      auto B = make_view<const bfloat16>(pool + multiple_of(field(6), 8), {K, N}, {multiple_of(N, 8), 1});
                       auto C = make_view<float>(out + field(7), {M, N}, {N, 1});
                       Tile acc = zeros({c.M, c.N}, f32);
                       for (auto k : range(0, cast(K, i32), c.K)) acc = dot(A.load({i, k}, {c.M, c.K}), B.load({k, n}, {c.K, c.N}), acc);
