@@ -191,8 +191,9 @@ LogicalResult StoreOp::verify() { return verifyBox(*this, getView().getType(), g
 
 LogicalResult AccumulateOp::verify() {
   Type element = getView().getType().getElementType();
-  if (!element.isF32() && !element.isF16() && !element.isBF16() && !element.isInteger(32))
-    return emitOpError() << "adds f32, f16, bf16 or i32, found a view of " << element;
+  if (!element.isF64() && !element.isF32() && !element.isF16() && !element.isBF16() && !element.isInteger(32) &&
+      !element.isInteger(64))
+    return emitOpError() << "adds f64, f32, f16, bf16, i64 or i32, found a view of " << element;
   return verifyBox(*this, getView().getType(), getIndices(), getValue().getType());
 }
 

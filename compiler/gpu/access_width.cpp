@@ -171,7 +171,7 @@ bool onlyAdds(AtomicRmwOp op) {
 }
 
 int widestAdd(Type element, const Target& target) {
-  if (element.isInteger()) return 1;
+  if (element.isInteger() || element.isF64()) return 1;
   return std::max(1, target.atomicBytes / static_cast<int>(element.getIntOrFloatBitWidth() / 8));
 }
 

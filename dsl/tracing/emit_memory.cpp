@@ -203,8 +203,9 @@ void add_to_box(Value view, const Operand* offsets, int rank, const Operand& val
   if (!t || !outside_combiner(*t, "atomic_add", loc) || !t->writable(view, "an atomic", loc)) return;
   if (!t->is_bad(view)) {
     const DType d = t->info(view).dtype;
-    if (d != DType::f32 && d != DType::f16 && d != DType::bf16 && d != DType::i32 && d != DType::u32)
-      return t->error("atomic_add to a tensor is defined on f32, f16, bf16, i32 and u32, found " +
+    const bool isFloat = d == DType::f64 || d == DType::f32 || d == DType::f16 || d == DType::bf16;
+    if (!isFloat && d != DType::i64 && d != DType::u64 && d != DType::i32 && d != DType::u32)
+      return t->error("atomic_add to a tensor is defined on floats of 16 to 64 bits and integers of 32 and 64, found " +
                           std::string(name(d)),
                       loc);
   }

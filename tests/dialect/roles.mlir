@@ -124,7 +124,7 @@ func.func @rank(%v: !tile.view<6xf16>, %i: i32, %r: !tile.ring<2>) {
 // -----
 
 func.func @accumulate(%t: tensor<4x8xi8>, %v: !tile.view<2xi8>, %i: i32) {
-  // expected-error @+1 {{adds f32, f16, bf16 or i32, found a view of 'i8'}}
+  // expected-error @+1 {{adds f64, f32, f16, bf16, i64 or i32, found a view of 'i8'}}
   tile.accumulate %t, %v[%i, %i : i32, i32] : tensor<4x8xi8>, !tile.view<2xi8>
   return
 }

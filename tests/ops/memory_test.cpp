@@ -208,7 +208,7 @@ TEST(Memory, AtomicsOfManyPrograms) {
 
 template <class T>
 class AddToTensor : public ::testing::Test {};
-using Addable = ::testing::Types<float, half, bfloat16, int32_t, uint32_t>;
+using Addable = ::testing::Types<double, float, half, bfloat16, int32_t, uint32_t, int64_t, uint64_t>;
 TYPED_TEST_SUITE(AddToTensor, Addable);
 
 /// 6 programs add boxes that overlap, stick out of the tensor on every side, or lie outside; whole numbers, so that no

@@ -309,5 +309,42 @@ Register b5("tiny_chain", [](Env& e) {
   return j;
 });
 
+// --- least squares over many rows: A' W A and A' W b in f64, added up from parts of the rows; and how often each weight
+struct Normal {
+  int ROWS = 64, N = 16, PARTS = 4;
+};
+auto normal_sums = kernel("user_normal_sums", [](const Normal& c, Tensor<const float, 2> a, Tensor<const uint8_t, 1> weight,
+                                                 Tensor<double, 2> sums, Tensor<int64_t, 1> counts) {
+                     Tile acc = zeros({c.N, c.N}, f64), seen = zeros({8}, i32);
+                     for (auto r : range(program_id(0) * c.ROWS, a.dim(0), num_programs(0) * c.ROWS)) {
+                       Tile x = cast(a.load({r, 0}, {c.ROWS, c.N}), f64), w = weight.load({r}, {c.ROWS});
+                       acc = dot(trans(x), x * cast(w, f64).col(), acc);
+                       seen += histogram(cast(w, i32), 8, {.mask = r + arange(0, c.ROWS) < a.dim(0)});
+                     }
+                     sums.atomic_add({0, 0}, acc);
+                     counts.atomic_add({0}, cast(seen, i64));
+                   }).grid([](const Normal& c, const auto&, const auto&, const auto&, const auto&) { return Grid{c.PARTS}; });
+Register b6("normal_sums", [](Env& e) {
+  const int R = e.big ? 1 << 22 : 500, N = 13;
+  auto a = random<float>(e, size_t(R) * N);
+  auto w = integers<uint8_t>(e, R, 0, 6);
+  auto sums = constant<double>(e, N * N, 0.5);
+  auto counts = constant<int64_t>(e, 8, int64_t(1) << 20);
+  Job j;
+  restore(e, j, sums, counts);
+  j.add(normal_sums, Normal{64, 16, e.field("PARTS", e.big ? 528 : 4)}, a.view(R, N), w.view(R), sums.view(N, N), counts.view(8));
+  j.mbytes = double(R) * (N * 4 + 1) * 1e-6;
+  j.check = [=]() -> std::string {
+    std::vector<double> ws(N * N, 0.5), wc(8, 1 << 20);
+    for (int r = 0; r < R; ++r) {
+      wc[w.h[r]] += 1;
+      for (int i = 0; i < N * N; ++i) ws[i] += a[r * N + i / N] * w[r] * a[r * N + i % N];
+    }
+    if (auto s = agree(counts.now(), wc, 0.1, 0); !s.empty()) return "counts: " + s;
+    return agree(sums.now(), ws, 1e-12, 1e-12);
+  };
+  return j;
+});
+
 }  // namespace
 }  // namespace users

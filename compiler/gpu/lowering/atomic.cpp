@@ -250,10 +250,11 @@ void addVector(Emitter& e, llvm::Value* ptr, llvm::ArrayRef<llvm::Value*> values
   }
   // Words as the instruction takes them: 16-bit elements in pairs; one f32, pair or integer; several where it can.
   const int perWord = isHalf && count > 1 ? 2 : 1;
-  int words = type->isIntegerTy() ? 1 : std::max(1, e.target.atomicBytes / (perWord * bytes));
+  int words = type->isIntegerTy() || bytes == 8 ? 1 : std::max(1, e.target.atomicBytes / (perWord * bytes));
   if (perWord * bytes < 4) words = 1;
   words = std::min(words, count / perWord);
-  std::string suffix = type->isIntegerTy()  ? ".u32"
+  std::string suffix = type->isIntegerTy()  ? (bytes == 8 ? ".u64" : ".u32")
+                       : type->isDoubleTy() ? ".f64"
                        : type->isFloatTy()  ? ".f32"
                        : type->isBFloatTy() ? ".bf16"
                                             : ".f16";
