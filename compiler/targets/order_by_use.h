@@ -8,7 +8,8 @@ namespace tile::ir {
 /// numbers, polynomials) all elements' intermediate values are alive at once. The assembler schedules around the order
 /// it is given, but does not find its way back from one that needs more registers than there are. Pure instructions of
 /// such stretches are put in depth-first order of what is needed behind them: element by element. `again`: the code was
-/// assembled and spilled; what is stored in different places may take turns then.
+/// assembled and spilled; what is stored in different places may take turns then, and reads of shared memory wait for
+/// their first use.
 struct OrderByUse : llvm::PassInfoMixin<OrderByUse> {
   explicit OrderByUse(bool again) : again(again) {}
   bool again;
