@@ -170,8 +170,8 @@ Result<KernelBinary> compileGpuOnce(mlir::ModuleOp module, mlir::ModuleOp given,
     });
   };
   // With roles, rings keep their shared memory as long as the kernel runs; what conversions need beside them shows only
-  // when layouts are known. When that is too much, rings get so much less. Where that leaves them no two stages there is
-  // still the way without roles, and then one with as few stages as it takes, where nobody asked for more.
+  // when layouts are known. When that is too much, rings get so much less. Where that leaves them no two stages there
+  // is still the way without roles, and then one with as few stages as it takes, where nobody asked for more.
   CompileOptions without = options;
   auto error = gpuPasses(options);
   auto lacksMemory = [&] {

@@ -58,7 +58,7 @@ class Tensor {
     detail::store_box(view_, operands(offsets).data(), R, value, options.cache, loc);
   }
   /// Adds the value to the box that starts at `offsets`, every element atomically, relaxed and in no particular order
-  /// (so sums of floats may differ from run to run). T: f32, f16, bf16, or an integer of 32 bits.
+  /// (so sums of floats may differ from run to run). T: a float of 16 to 64 bits, or an integer of 32 or 64.
   void atomic_add(std::array<Expr, R> offsets, Expr value, SrcLoc loc = SrcLoc::current()) const {
     static_assert(!std::is_const_v<T>,
                   "atomic_add to a Tensor<const T, R>: declare the kernel parameter as Tensor<T, R>");

@@ -37,7 +37,10 @@ inline Tile join(Expr a, Expr b) { return cat(Expr(expand_dims(a, -1), a.loc), E
 inline std::pair<Tile, Tile> split(Expr x) {
   const Shape shape = detail::type_of(x.v).shape;
   if (x.kind != Expr::value || shape.rank() < 1 || shape[shape.rank() - 1] != 2) {
-    if (x.kind != Expr::value || x.v.id) detail::report("split needs a tile whose last dim has size 2", x.loc);
+    if (x.kind != Expr::value || x.v.id) {
+      const std::string found = x.kind == Expr::value ? ", found " + detail::type_of(x.v).to_string() : "";
+      detail::report(("split needs a tile whose last dim has size 2" + found).c_str(), x.loc);
+    }
     return {detail::make_tile({}, x.loc), detail::make_tile({}, x.loc)};
   }
   Shape half = shape, offsets;

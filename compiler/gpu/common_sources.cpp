@@ -89,7 +89,8 @@ class CommonSources {
     for (ConvertOp convert : converts)
       for (Origin& origin : originsOf(convert))
         // No more bytes than before: an exchange of narrow tiles is not made one of wide ones.
-        if (bitsOf(origin.tile) <= bitsOf(convert.getSource())) users[origin.tile].emplace_back(convert, std::move(origin));
+        if (bitsOf(origin.tile) <= bitsOf(convert.getSource()))
+          users[origin.tile].emplace_back(convert, std::move(origin));
     auto distance = [](const auto& list) {
       size_t ops = 0;
       for (auto& [convert, origin] : list) ops += origin.ops.size();

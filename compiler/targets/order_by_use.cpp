@@ -136,8 +136,8 @@ class ByNearness {
   Stretch roots_, order_;
 };
 
-/// Reads of shared memory wait for nothing that the stretch does, and nothing in it writes: code that spilled has them in
-/// front of what uses them, a vector for the columns of a tile element by element.
+/// Reads of shared memory wait for nothing that the stretch does, and nothing in it writes: code that spilled has them
+/// in front of what uses them, a vector for the columns of a tile element by element.
 bool mayWait(const Instruction& inst) {
   auto* load = dyn_cast<LoadInst>(&inst);
   constexpr unsigned kShared = 3;

@@ -1,6 +1,6 @@
-// legal_oddities.cpp - legal forms that few would choose: products in a loop that ends when they have converged, products
-// made of products of an inner loop whose length comes from memory, shapes taken apart and put together again, ways out
-// of nested loops with stores in them, sizes over two billion, a queue that programs of all sizes draw from, five strides.
+// legal_oddities.cpp - legal forms that few would choose: products in a loop that ends when they have converged,
+// products made of products of an inner loop whose length comes from memory, shapes taken apart and put together again,
+// ways out of nested loops with stores in them, a queue of products of all sizes, five strides.
 #include <numeric>
 
 #include "tests/users/use.h"
@@ -11,18 +11,20 @@ namespace {
 struct Until {
   int N = 32;
 };
-auto steady = kernel("user_steady", [](const Until& c, Tensor<const half, 3> p, Tensor<float, 2> y, Ptr<int32_t> steps, F32 close) {
+auto steady = kernel("user_steady", [](const Until& c, Tensor<const half, 3> p, Tensor<float, 2> y, Ptr<int32_t> steps,
+                                       F32 close) {
                 auto b = program_id(0);
                 Tile x = p.load({b, 0, 0}, {c.N, c.N});
                 Tile apart = full({}, 1.f, f32), count = zeros({}, i32);
-                while_([&] { return (apart > close) & (count < 12); }, [&] {
-                  Tile square = dot(x, x);
-                  square /= sum(square, axis(1));
-                  apart = max(max(square, axis(0)) - min(square, axis(0)));
-                  x = cast(square, f16);
-                  count += 1;
-                  if_(count == 1, [&] { y.store({b, c.N}, reshape(max(square, axis(0)), {c.N})); });
-                });
+                while_([&] { return (apart > close) & (count < 12); },
+                       [&] {
+                         Tile square = dot(x, x);
+                         square /= sum(square, axis(1));
+                         apart = max(max(square, axis(0)) - min(square, axis(0)));
+                         x = cast(square, f16);
+                         count += 1;
+                         if_(count == 1, [&] { y.store({b, c.N}, reshape(max(square, axis(0)), {c.N})); });
+                       });
                 y.store({b, 0}, reshape(sum(cast(x, f32), axis(0)) * (1.f / c.N), {c.N}));
                 store(steps + b, count);
               }).grid([](const Until&, const auto& p, const auto&, int32_t*, float) { return Grid{p.shape[0]}; });
@@ -45,7 +47,8 @@ Register q1("steady", [](Env& e) {
       int count = 0;
       std::vector<double> first(N);
       while (apart > 1e-3 && count < 12) {
-        auto s = product(N, N, N, [&](int m, int k) { return x[m * N + k]; }, [&](int k, int n) { return x[k * N + n]; });
+        auto s = product(
+            N, N, N, [&](int m, int k) { return x[m * N + k]; }, [&](int k, int n) { return x[k * N + n]; });
         apart = 0;
         for (int r = 0; r < N; ++r) {
           const double total = std::accumulate(&s[r * N], &s[r * N] + N, 0.);
@@ -79,27 +82,30 @@ Register q1("steady", [](Env& e) {
 struct Nested {
   int M = 64, K = 32, D = 64;
 };
-auto nested_dots = kernel("user_nested_dots", [](const Nested& c, Tensor<const half, 2> q, Tensor<const half, 2> k,
-                                                 Tensor<const half, 2> v, Ptr<const int32_t> length, Tensor<float, 2> y, I32 blocks) {
-                     auto m = program_id(0);
-                     Tile acc = zeros({c.M, c.D}, f32);
-                     for (auto b : range(0, blocks)) {
-                       Tile n = load(length + (m * blocks + b));
-                       break_if(n < 0);
-                       continue_if(n == 0);
-                       Tile s = zeros({c.M, c.K}, f32);
-                       for (auto d : range(0, n * 16, 16))
-                         s = dot(q.load({m * c.M, d}, {c.M, 16}), trans(k.load({b * c.K, d}, {c.K, 16})), s);
-                       acc = dot(cast(max(s, 0.f), f16), v.load({b * c.K, 0}, {c.K, c.D}), acc);
-                     }
-                     y.store({m * c.M, 0}, acc);
-                   }).grid([](const Nested& c, const auto& q, const auto&, const auto&, const int32_t*, const auto&, int) {
-  return Grid{cdiv(int(q.shape[0]), c.M)};
-});
+auto nested_dots =
+    kernel("user_nested_dots", [](const Nested& c, Tensor<const half, 2> q, Tensor<const half, 2> k,
+                                  Tensor<const half, 2> v, Ptr<const int32_t> length, Tensor<float, 2> y, I32 blocks) {
+      auto m = program_id(0);
+      Tile acc = zeros({c.M, c.D}, f32);
+      for (auto b : range(0, blocks)) {
+        Tile n = load(length + (m * blocks + b));
+        break_if(n < 0);
+        continue_if(n == 0);
+        Tile s = zeros({c.M, c.K}, f32);
+        for (auto d : range(0, n * 16, 16))
+          s = dot(q.load({m * c.M, d}, {c.M, 16}), trans(k.load({b * c.K, d}, {c.K, 16})), s);
+        acc = dot(cast(max(s, 0.f), f16), v.load({b * c.K, 0}, {c.K, c.D}), acc);
+      }
+      y.store({m * c.M, 0}, acc);
+    }).grid([](const Nested& c, const auto& q, const auto&, const auto&, const int32_t*, const auto&, int) {
+      return Grid{cdiv(int(q.shape[0]), c.M)};
+    });
 Register q2("nested_dots", [](Env& e) {
   const int M = e.big ? 16384 : 140, B = e.big ? 64 : 4, D = e.big ? 128 : 64, P = cdiv(M, 64);
-  auto q = random<half>(e, size_t(M) * D), k = random<half>(e, size_t(B) * 32 * D), v = random<half>(e, size_t(B) * 32 * 64);
-  auto n = filled<int32_t>(e, P * B, [&](size_t i) { return e.big ? D / 16 : std::array{3, 0, 4, 1, 2, -1, 4, 4, 0, 0, 1, 0}[i % 12]; });
+  auto q = random<half>(e, size_t(M) * D), k = random<half>(e, size_t(B) * 32 * D),
+       v = random<half>(e, size_t(B) * 32 * 64);
+  auto n = filled<int32_t>(
+      e, P * B, [&](size_t i) { return e.big ? D / 16 : std::array{3, 0, 4, 1, 2, -1, 4, 4, 0, 0, 1, 0}[i % 12]; });
   auto y = constant<float>(e, size_t(M) * 64, 9);
   Job j;
   j.add(nested_dots, Nested{}, q.view(M, D), k.view(B * 32, D), v.view(B * 32, 64), n.p, y.view(M, 64), B);
@@ -127,18 +133,22 @@ Register q2("nested_dots", [](Env& e) {
 struct Shuffled {
   int R = 4;
 };
-auto shuffled = kernel("user_shuffled", [](const Shuffled& c, Tensor<const int16_t, 2> x, Tensor<int16_t, 2> y, Tensor<int32_t, 2> z) {
-                  auto r = program_id(0) * c.R;
-                  Tile a = x.load({r, 0}, {c.R, 256});
-                  auto [even, odd] = split(reshape(a, {c.R, 128, 2}));
-                  Tile low = (even + odd) >> 1, high = even - odd;
-                  Tile turned = permute(reshape(low, {c.R, 2, 2, 2, 16}), {0, 3, 2, 1, 4});
-                  low = reshape(turned, {c.R, 128});
-                  Tile folded = cat(extract(high, {0, 64}, {c.R, 64}), flip(extract(high, {0, 0}, {c.R, 64}), axis(1)), 1);
-                  y.store({r, 0}, interleave(low, folded));
-                  Tile both = reshape(join(low, folded), {c.R * 8, 32});
-                  z.store({program_id(0) * 32, r / c.R}, trans(cast(reshape(sum(cast(both, i32), axis(1)), {c.R, 8}), i32)));
-                }).grid([](const Shuffled& c, const auto& x, const auto&, const auto&) { return Grid{cdiv(int(x.shape[0]), c.R)}; });
+auto shuffled =
+    kernel("user_shuffled", [](const Shuffled& c, Tensor<const int16_t, 2> x, Tensor<int16_t, 2> y,
+                               Tensor<int32_t, 2> z) {
+      auto r = program_id(0) * c.R;
+      Tile a = x.load({r, 0}, {c.R, 256});
+      auto [even, odd] = split(reshape(a, {c.R, 128, 2}));
+      Tile low = (even + odd) >> 1, high = even - odd;
+      Tile turned = permute(reshape(low, {c.R, 2, 2, 2, 16}), {0, 3, 2, 1, 4});
+      low = reshape(turned, {c.R, 128});
+      Tile folded = cat(extract(high, {0, 64}, {c.R, 64}), flip(extract(high, {0, 0}, {c.R, 64}), axis(1)), 1);
+      y.store({r, 0}, interleave(low, folded));
+      Tile both = reshape(join(low, folded), {c.R * 8, 32});
+      z.store({program_id(0) * 32, r / c.R}, trans(cast(reshape(sum(cast(both, i32), axis(1)), {c.R, 8}), i32)));
+    }).grid([](const Shuffled& c, const auto& x, const auto&, const auto&) {
+      return Grid{cdiv(int(x.shape[0]), c.R)};
+    });
 Register q3("shuffled", [](Env& e) {
   const int R = e.big ? 1 << 17 : 11, P = cdiv(R, 4);
   auto x = integers<int16_t>(e, size_t(R) * 256, -3000, 3000);
@@ -175,27 +185,33 @@ Register q3("shuffled", [](Env& e) {
 struct Ways {
   int B = 32;
 };
-auto ways_out = kernel("user_ways_out", [](const Ways& c, Tensor<const int32_t, 3> x, Tensor<int32_t, 2> y, Ptr<int32_t> log, I32 stop) {
-                  auto b = program_id(0);
-                  return_if(x.load({b, 0, 0}) == -2);
-                  Tile seen = zeros({}, i32);
-                  for (auto r : range(0, x.dim(1))) {
-                    Tile first = x.load({b, r, 0});
-                    continue_if(first < 0);
-                    Tile total = zeros({c.B}, i32);
-                    for (auto k : range(0, x.dim(2), c.B)) {
-                      Tile v = x.load({b, r, k}, {c.B});
-                      if_(any(v > stop), [&] {
-                        if_(first % 2 == 0, [&] { store(log + b, r * 1000 + k); }, [&] { atomic_max(log + b, k - 1000); });
-                        total += where(v > stop, 1, 0);
-                      }, [&] { total += v; });
-                      break_if(any(v == stop));
-                      seen += 1;
-                    }
-                    y.store({b * x.dim(1) + r, 0}, total);
-                  }
-                  store(log + (num_programs(0) + b), seen);
-                }).grid([](const Ways&, const auto& x, const auto&, int32_t*, int) { return Grid{x.shape[0]}; });
+auto ways_out =
+    kernel("user_ways_out", [](const Ways& c, Tensor<const int32_t, 3> x, Tensor<int32_t, 2> y, Ptr<int32_t> log,
+                               I32 stop) {
+      auto b = program_id(0);
+      return_if(x.load({b, 0, 0}) == -2);
+      Tile seen = zeros({}, i32);
+      for (auto r : range(0, x.dim(1))) {
+        Tile first = x.load({b, r, 0});
+        continue_if(first < 0);
+        Tile total = zeros({c.B}, i32);
+        for (auto k : range(0, x.dim(2), c.B)) {
+          Tile v = x.load({b, r, k}, {c.B});
+          if_(
+              any(v > stop),
+              [&] {
+                if_(
+                    first % 2 == 0, [&] { store(log + b, r * 1000 + k); }, [&] { atomic_max(log + b, k - 1000); });
+                total += where(v > stop, 1, 0);
+              },
+              [&] { total += v; });
+          break_if(any(v == stop));
+          seen += 1;
+        }
+        y.store({b * x.dim(1) + r, 0}, total);
+      }
+      store(log + (num_programs(0) + b), seen);
+    }).grid([](const Ways&, const auto& x, const auto&, int32_t*, int) { return Grid{x.shape[0]}; });
 Register q4("ways_out", [](Env& e) {
   const int B = e.big ? 65536 : 7, R = e.big ? 16 : 5, C = e.big ? 512 : 75, stop = 96;
   auto x = filled<int32_t>(e, size_t(B) * R * C, [&](size_t i) {
@@ -233,57 +249,31 @@ Register q4("ways_out", [](Env& e) {
   return j;
 });
 
-// --- sizes past 2^31: a row that repeats for ever (stride 0), flat places in 64 bits, bounds compared in 64 bits
-struct Far {
-  int B = 128;
-};
-auto far_places = kernel("user_far_places", [](const Far& c, Tensor<const float, 2> x, Ptr<const int64_t> where_, Ptr<float> y, I64 n) {
-                    Tile i = program_id(0) * c.B + arange(0, c.B);
-                    Tile at = load(where_ + i, {.mask = cast(i, i64) < n, .other = -1});
-                    Tile rows = at / x.dim64(1), columns = at % x.dim64(1);
-                    Tile inside = (at >= 0) & (rows < x.dim64(0));
-                    Tile v = load(x.ptr() + (rows * x.stride(0) + columns * x.stride(1)), {.mask = inside, .other = -1.f});
-                    Tile last = x.load({x.dim64(0) - 1, x.dim64(1) - c.B}, {c.B});
-                    store(y + i, v + last * 0.5f, {.mask = cast(i, i64) < n});
-                  }).grid([](const Far& c, const auto&, const int64_t*, float*, int64_t n) { return Grid{cdiv(int(n), c.B)}; });
-Register q5("far_places", [](Env& e) {
-  const int N = e.big ? 1 << 24 : 300, W = 1000;
-  const int64_t rows = int64_t(5) << 31;
-  auto x = random<float>(e, W);
-  auto at = filled<int64_t>(e, N, [&](size_t i) { return i % 7 == 3 ? -int64_t(i) - 1 : int64_t(e.uniform() * 0x1p24) * 743'000'017 % (rows * W + W * 5000000ll); });
-  auto y = constant<float>(e, N, 9);
-  Job j;
-  j.add(far_places, Far{}, TensorView<const float, 2>(x.p, {rows, W}, {0, 1}), at.p, y.p, int64_t(N));
-  j.check = [=] {
-    std::vector<double> want(N);
-    for (int i = 0; i < N; ++i) {
-      const int64_t a = at.h[i];
-      want[i] = (a >= 0 && a / W < rows ? x[a % W] : -1.) + 0.5 * x[W - 128 + i % 128];
-    }
-    return agree(y.now(), want, 1e-6, 1e-6);
-  };
-  return j;
-});
-
 // --- a queue of products of all sizes, drawn one by one by programs that stay: shapes and places from a table
 struct Queue {
   int M = 64, N = 64, K = 32;
 };
-auto queue_walk = kernel("user_queue_walk", [](const Queue& c, Ptr<const bfloat16> pool, Ptr<const int64_t> items, Ptr<float> out,
-                                               Ptr<int32_t> next, I32 count, I32 programs) {
-                    Tile item = atomic_add(next, 1);
-                    while_([&] { return item < count; }, [&] {
-                      auto field = [&](int k) { return load(items + (item * 8 + k)); };
-                      Tile M = field(0), N = field(1), K = field(2), i = cast(field(3), i32) * c.M, n = cast(field(4), i32) * c.N;
-                      auto A = make_view<const bfloat16>(pool + multiple_of(field(5), 8), {M, K}, {multiple_of(K, 8), 1});
-                      auto B = make_view<const bfloat16>(pool + multiple_of(field(6), 8), {K, N}, {multiple_of(N, 8), 1});
-                      auto C = make_view<float>(out + field(7), {M, N}, {N, 1});
-                      Tile acc = zeros({c.M, c.N}, f32);
-                      for (auto k : range(0, cast(K, i32), c.K)) acc = dot(A.load({i, k}, {c.M, c.K}), B.load({k, n}, {c.K, c.N}), acc);
-                      C.store({i, n}, acc);
-                      item = atomic_add(next, 1);
-                    });
-                  }).grid([](const Queue&, const bfloat16*, const int64_t*, float*, int32_t*, int, int programs) { return Grid{programs}; });
+auto queue_walk =
+    kernel("user_queue_walk", [](const Queue& c, Ptr<const bfloat16> pool, Ptr<const int64_t> items, Ptr<float> out,
+                                 Ptr<int32_t> next, I32 count, I32 programs) {
+      Tile item = atomic_add(next, 1);
+      while_([&] { return item < count; },
+             [&] {
+               auto field = [&](int k) { return load(items + (item * 8 + k)); };
+               Tile M = field(0), N = field(1), K = field(2), i = cast(field(3), i32) * c.M,
+                    n = cast(field(4), i32) * c.N;
+               auto A = make_view<const bfloat16>(pool + multiple_of(field(5), 8), {M, K}, {multiple_of(K, 8), 1});
+               auto B = make_view<const bfloat16>(pool + multiple_of(field(6), 8), {K, N}, {multiple_of(N, 8), 1});
+               auto C = make_view<float>(out + field(7), {M, N}, {N, 1});
+               Tile acc = zeros({c.M, c.N}, f32);
+               for (auto k : range(0, cast(K, i32), c.K))
+                 acc = dot(A.load({i, k}, {c.M, c.K}), B.load({k, n}, {c.K, c.N}), acc);
+               C.store({i, n}, acc);
+               item = atomic_add(next, 1);
+             });
+    }).grid([](const Queue&, const bfloat16*, const int64_t*, float*, int32_t*, int, int programs) {
+      return Grid{programs};
+    });
 Register q6("queue_walk", [](Env& e) {
   std::vector<std::array<int, 3>> shapes{{40, 72, 16}, {130, 64, 48}, {1, 200, 8}, {64, 64, 96}};
   if (e.big) {
@@ -297,7 +287,8 @@ Register q6("queue_walk", [](Env& e) {
     as.push_back(used), bs.push_back(used + int64_t(m) * k), cs.push_back(made);
     for (int i = 0; i < cdiv(m, 64); ++i)
       for (int c = 0; c < cdiv(n, 64); ++c)
-        for (int64_t f : {int64_t(m), int64_t(n), int64_t(k), int64_t(i), int64_t(c), as.back(), bs.back(), made}) table.push_back(f);
+        for (int64_t f : {int64_t(m), int64_t(n), int64_t(k), int64_t(i), int64_t(c), as.back(), bs.back(), made})
+          table.push_back(f);
     used += int64_t(m) * k + int64_t(k) * n, made += int64_t(m) * n, flops += 2. * m * n * k;
   }
   auto pool = random<bfloat16>(e, used);
@@ -324,22 +315,26 @@ Register q6("queue_walk", [](Env& e) {
 struct Five {
   int A = 8, B = 32;
 };
-auto five_strides = kernel("user_five_strides", [](const Five& c, Tensor<const half, 5> x, Tensor<half, 5> y, Ptr<float> sums) {
-                      auto i = program_id(2), j = program_id(1), k = program_id(0);
-                      Tile total = zeros({}, f32);
-                      for (auto m : range(0, x.dim(3), c.A)) {
-                        auto part = make_view<const half>(x.ptr() + (cast(i, i64) * x.stride(0) + cast(j, i64) * x.stride(1) + cast(k, i64) * x.stride(2)),
-                                                          {x.dim64(3), x.dim64(4)}, {x.stride(3), x.stride(4)});
-                        auto column = make_view<const half>(part.ptr() + part.stride(1), {part.dim64(0), part.dim64(1) - 1},
-                                                            {part.stride(0), part.stride(1)});  // without the first column
-                        for (auto n : range(0, x.dim(4), c.B)) {
-                          Tile a = x.load({i, j, k, m, n}, {c.A, c.B}), b = column.load({m, n}, {c.A, c.B});
-                          y.store({i, j, k, m, n}, a - b);
-                          total += sum(cast(a, f32) * cast(b, f32));
-                        }
-                      }
-                      store(sums + ((i * num_programs(1) + j) * num_programs(0) + k), total);
-                    }).grid([](const Five&, const auto& x, const auto&, float*) { return Grid{x.shape[2], x.shape[1], x.shape[0]}; });
+auto five_strides =
+    kernel("user_five_strides", [](const Five& c, Tensor<const half, 5> x, Tensor<half, 5> y, Ptr<float> sums) {
+      auto i = program_id(2), j = program_id(1), k = program_id(0);
+      Tile total = zeros({}, f32);
+      for (auto m : range(0, x.dim(3), c.A)) {
+        auto part = make_view<const half>(
+            x.ptr() + (cast(i, i64) * x.stride(0) + cast(j, i64) * x.stride(1) + cast(k, i64) * x.stride(2)),
+            {x.dim64(3), x.dim64(4)}, {x.stride(3), x.stride(4)});
+        auto column = make_view<const half>(part.ptr() + part.stride(1), {part.dim64(0), part.dim64(1) - 1},
+                                            {part.stride(0), part.stride(1)});  // without the first column
+        for (auto n : range(0, x.dim(4), c.B)) {
+          Tile a = x.load({i, j, k, m, n}, {c.A, c.B}), b = column.load({m, n}, {c.A, c.B});
+          y.store({i, j, k, m, n}, a - b);
+          total += sum(cast(a, f32) * cast(b, f32));
+        }
+      }
+      store(sums + ((i * num_programs(1) + j) * num_programs(0) + k), total);
+    }).grid([](const Five&, const auto& x, const auto&, float*) {
+      return Grid{x.shape[2], x.shape[1], x.shape[0]};
+    });
 Register q7("five_strides", [](Env& e) {
   const int I = e.big ? 16 : 2, J = e.big ? 16 : 3, K = e.big ? 16 : 2, M = e.big ? 64 : 11, N = e.big ? 128 : 37;
   const int64_t size = int64_t(J) * K * M * N * 2;
@@ -350,7 +345,8 @@ Register q7("five_strides", [](Env& e) {
   const std::array<int64_t, 5> strides{0, -int64_t(K) * M * N * 2, 1, int64_t(K) * N * 2, int64_t(K) * 2};
   const int64_t first = int64_t(J - 1) * K * M * N * 2;
   Job j;
-  j.add(five_strides, Five{}, TensorView<const half, 5>(x.p + first, {I, J, K, M, N}, strides), y.view(I, J, K, M, N), sums.p);
+  j.add(five_strides, Five{}, TensorView<const half, 5>(x.p + first, {I, J, K, M, N}, strides), y.view(I, J, K, M, N),
+        sums.p);
   j.mbytes = double(I) * J * K * M * N * 4e-6;
   j.check = [=]() -> std::string {
     std::vector<double> wy, ws;
@@ -360,7 +356,9 @@ Register q7("five_strides", [](Env& e) {
           double total = 0;
           for (int m = 0; m < M; ++m)
             for (int n = 0; n < N; ++n) {
-              auto at = [&](int c) { return c < N ? x[first + b * strides[1] + k + m * strides[3] + c * strides[4]] : 0.; };
+              auto at = [&](int c) {
+                return c < N ? x[first + b * strides[1] + k + m * strides[3] + c * strides[4]] : 0.;
+              };
               wy.push_back(at(n) - at(n + 1)), total += at(n) * at(n + 1);
             }
           ws.push_back(total);
