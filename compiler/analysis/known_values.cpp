@@ -90,7 +90,31 @@ class Evaluation {
   int steps_ = 0;
 };
 
+/// Writes down the graph that Evaluation walks: each operation once, by what it is, and its operands by their numbers.
+class Description {
+ public:
+  explicit Description(MemoKey& key) : key_(key) {}
+
+  bool of(Value tile) {
+    Operation* op = tile.getDefiningOp();
+    if (!op || !getElementTypeOrSelf(tile.getType()).isInteger()) return false;
+    if (auto it = numbers_.find(op); it != numbers_.end()) return key_.add(it->second), true;
+    if (numbers_.size() > 2 * kMostSteps || op->getNumRegions() || op->getNumResults() != 1) return false;
+    const int64_t number = static_cast<int64_t>(numbers_.size());
+    numbers_[op] = number;
+    // A number that is not yet taken says that an operation follows.
+    key_.add(number).add(op->getName().getTypeID()).add(op->getAttrDictionary()).add(tile.getType());
+    return llvm::all_of(op->getOperands(), [&](Value operand) { return of(operand); });
+  }
+
+ private:
+  MemoKey& key_;
+  llvm::DenseMap<Operation*, int64_t> numbers_;
+};
+
 }  // namespace
+
+bool describeValues(Value tile, MemoKey& key) { return Description(key).of(tile); }
 
 std::optional<std::vector<int64_t>> knownValues(Value tile) {
   DenseElementsAttr values = Evaluation().of(tile);

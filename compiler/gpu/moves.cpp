@@ -9,6 +9,7 @@
 #include <set>
 
 #include "compiler/analysis/known_values.h"
+#include "compiler/analysis/memo.h"
 #include "compiler/dialect/tiles.h"
 #include "compiler/gpu/scratch.h"
 #include "compiler/layout/relations.h"
@@ -111,17 +112,35 @@ Move planConvert(const layout::Layout& from, const layout::Layout& to, int bytes
   return move;
 }
 
+/// What a move depends on: the kind of op, the types of its operands and its result.
+template <class Op>
+static MemoKey moveKey(Op op) {
+  MemoKey key;
+  key.add(TypeID::get<Op>()).add(op.getType());
+  for (Type type : op->getOperandTypes()) key.add(type);
+  return key;
+}
+
+template <class Op, class Compute>
+static Move kept(Op op, MemoKey key, Compute compute) {
+  return Memo<Move>::get(op->getContext(), std::move(key), compute);
+}
+
 Move planMove(ConvertOp op) {
-  return planConvert(layoutOrDie(op.getSource()), layoutOrDie(op.getResult()), elementBytes(op.getType()));
+  return kept(op, moveKey(op), [&] {
+    return planConvert(layoutOrDie(op.getSource()), layoutOrDie(op.getResult()), elementBytes(op.getType()));
+  });
 }
 
 Move planMove(TransOp op) {
-  std::vector<int> permutation(op.getPermutation().begin(), op.getPermutation().end());
-  return planConvert(layoutOrDie(op.getSource()).transposed(permutation), layoutOrDie(op.getResult()),
-                     elementBytes(op.getType()));
+  return kept(op, moveKey(op).add(op.getPermutationAttr()), [&] {
+    std::vector<int> permutation(op.getPermutation().begin(), op.getPermutation().end());
+    return planConvert(layoutOrDie(op.getSource()).transposed(permutation), layoutOrDie(op.getResult()),
+                       elementBytes(op.getType()));
+  });
 }
 
-Move planMove(ReshapeOp op) {
+static Move planReshape(ReshapeOp op) {
   if (auto moved = layoutOrDie(op.getSource()).reshaped(shapeOf(op.getResult())))
     return planConvert(*moved, layoutOrDie(op.getResult()), elementBytes(op.getType()));
   // Else the layout of the result may have a form in the shape of the source.
@@ -133,7 +152,11 @@ Move planMove(ReshapeOp op) {
   return move;
 }
 
-Move planMove(ExtractOp op) {
+Move planMove(ReshapeOp op) {
+  return kept(op, moveKey(op), [&] { return planReshape(op); });
+}
+
+static Move planExtract(ExtractOp op) {
   Move move;
   layout::Coord offset(op.getOffsets().begin(), op.getOffsets().end());
   if (auto map = layout::shiftedRegisterMap(layoutOrDie(op.getSource()), layoutOrDie(op.getResult()), offset)) {
@@ -145,7 +168,11 @@ Move planMove(ExtractOp op) {
   return move;
 }
 
-CatMove planMove(CatOp op) {
+Move planMove(ExtractOp op) {
+  return kept(op, moveKey(op).add(op.getOffsetsAttr()), [&] { return planExtract(op); });
+}
+
+static CatMove planCat(CatOp op) {
   CatMove move;
   layout::Layout to = layoutOrDie(op.getResult());
   int axis = static_cast<int>(op.getAxis());
@@ -169,6 +196,10 @@ CatMove planMove(CatOp op) {
   for (int reg = 0; reg < to.numRegs(); ++reg) move.isRename &= move.map[reg].first >= 0 || to.isRegPadding(reg);
   if (!move.isRename) move.bytes = tileBytes(op.getType());
   return move;
+}
+
+CatMove planMove(CatOp op) {
+  return Memo<CatMove>::get(op->getContext(), moveKey(op).add(op.getAxis()), [&] { return planCat(op); });
 }
 
 constexpr int kMostShuffles = 2;  ///< for one result register
@@ -229,7 +260,7 @@ static layout::Coord takenFrom(TakeOp op, const std::vector<int64_t>& indices, l
   return coord;
 }
 
-static std::optional<TakeMove> planMove(TakeOp op, const std::vector<int64_t>& indices) {
+static std::optional<TakeMove> planTake(TakeOp op, const std::vector<int64_t>& indices) {
   const layout::Layout from = layoutOrDie(op.getSource()), to = layoutOrDie(op.getResult());
   if (from.numWarps() != to.numWarps() || from.numLanes() != to.numLanes()) return std::nullopt;
   auto sourceOf = [&](layout::Coord coord) { return takenFrom(op, indices, std::move(coord)); };
@@ -267,8 +298,12 @@ static std::optional<TakeMove> planMove(TakeOp op, const std::vector<int64_t>& i
 }
 
 std::optional<TakeMove> planMove(TakeOp op) {
-  const auto indices = knownValues(op.getIndices());
-  return indices ? planMove(op, *indices) : std::nullopt;
+  MemoKey key = moveKey(op).add(op.getAxis());
+  if (!describeValues(op.getIndices(), key)) return std::nullopt;
+  return Memo<std::optional<TakeMove>>::get(op->getContext(), std::move(key), [&]() -> std::optional<TakeMove> {
+    const auto indices = knownValues(op.getIndices());
+    return indices ? planTake(op, *indices) : std::nullopt;
+  });
 }
 
 std::optional<std::vector<std::vector<int>>> linesOf(TakeOp op) {
@@ -379,8 +414,9 @@ Gaps gapsForTakes(Value source) {
   std::vector<Access> wanted;
   for (Operation* user : source.getUsers()) {
     auto take = dyn_cast<TakeOp>(user);
-    const auto indices = take ? knownValues(take.getIndices()) : std::nullopt;
-    if (!indices || planMove(take, *indices)) continue;
+    if (!take || planMove(take)) continue;
+    const auto indices = knownValues(take.getIndices());
+    if (!indices) continue;
     accesses(layoutOrDie(take.getResult()), takenVector(take), wanted, [&](layout::Coord coord) {
       return rowMajor(takenFrom(take, *indices, std::move(coord)), from.shape()) * bytes;
     });

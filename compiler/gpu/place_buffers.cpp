@@ -49,8 +49,8 @@ std::string bufferName(Operation* op) {
     out << type.getElementType();
   } else if (auto ring = dyn_cast<RingAllocOp>(op)) {
     out << "barriers of a ring of " << ring.getResult().getType().getStages();
-  } else if (auto scratch = scratchOf(op)) {
-    out << scratch->what;
+  } else {
+    out << scratchName(op);
   }
   return text;
 }

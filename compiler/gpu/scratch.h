@@ -33,7 +33,6 @@ inline constexpr const char* kScratchGapsAttr = "tile.scratch_gaps";
 
 struct Scratch {
   int64_t bytes = 0, alignment = 16;
-  std::string what;   ///< for reports: "conversion of 64x64xf16"
   int64_t piece = 0;  ///< not 0: each warp uses a piece of this many bytes, and no other
   /// Whether only lanes of one warp exchange, so that no barrier of all warps is needed.
   bool warpLocal() const { return piece != 0; }
@@ -43,5 +42,7 @@ struct Scratch {
 inline constexpr const char* kScratchPitchAttr = "tile.scratch_pitch";
 /// Nullopt: the op needs none.
 std::optional<Scratch> scratchOf(mlir::Operation* op);
+/// What an op with scratch does, for reports: "conversion of 64x64xf16".
+std::string scratchName(mlir::Operation* op);
 
 }  // namespace tile::ir
