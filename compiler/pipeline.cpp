@@ -205,12 +205,12 @@ Result<KernelBinary> compileGpuOnce(mlir::ModuleOp module, mlir::ModuleOp given,
   binary.varies_with_grid = kernel->hasAttr(kVariesWithGridAttr);
   observer.dump("gpu", module.getOperation());
 
-  llvm::LLVMContext context;
+  const KernelBinary bare = binary;
+  llvm::LLVMContext context, contextAgain;
   auto llvmModule = observer.time("llvm", [&] { return emitGpu(kernel, target, options, context, binary); });
   if (!llvmModule || diagnostics.hasErrors()) return translationError(binary, diagnostics, module);
   observer.dump("llvm", *llvmModule);
 
-  std::unique_ptr<llvm::Module> spareModule = driverCompiles ? nullptr : llvm::CloneModule(*llvmModule);
   auto ptx = observer.time("ptx", [&] { return assemblePtx(*llvmModule, target, options); });
   if (!ptx) return ptx.error();
   observer.dump("ptx", *ptx);
@@ -222,8 +222,13 @@ Result<KernelBinary> compileGpuOnce(mlir::ModuleOp module, mlir::ModuleOp given,
   }
   auto cubin = observer.time("cubin", [&] { return runPtxas(*ptx, target, options, binary.resources); });
   if (!cubin) return cubin.error();
+  auto emitted = [&] {  // the same module; LLVM's passes have rewritten the first one
+    DiagnosticCollector quiet(module->getContext(), nullptr);
+    KernelBinary same = bare;
+    return emitGpu(kernel, target, options, contextAgain, same);
+  };
   if (auto better =
-          observer.time("again", [&] { return assembleAgain(*spareModule, *ptx, target, options, binary.resources); }))
+          observer.time("again", [&] { return assembleAgain(emitted, *ptx, target, options, binary.resources); }))
     *cubin = std::move(*better);
   else if (auto another = observer.time("another", [&] {
              return withAnotherProgram(*ptx, binary.shared_bytes, target, options, binary.resources);

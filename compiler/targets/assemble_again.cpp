@@ -12,10 +12,13 @@ bool serialises(const Resources& r) { return r.log.find("C75") != std::string::n
 
 }  // namespace
 
-std::optional<std::string> assembleAgain(llvm::Module& module, const std::string& ptx, const Target& target,
-                                         const CompileOptions& options, Resources& resources) {
+std::optional<std::string> assembleAgain(llvm::function_ref<std::unique_ptr<llvm::Module>()> emitted,
+                                         const std::string& ptx, const Target& target, const CompileOptions& options,
+                                         Resources& resources) {
   if (spilled(resources) <= kFewBytes) return std::nullopt;
-  Result<std::string> reordered = assemblePtx(module, target, options, /*again=*/true);
+  const std::unique_ptr<llvm::Module> module = emitted();
+  if (!module) return std::nullopt;
+  Result<std::string> reordered = assemblePtx(*module, target, options, /*again=*/true);
   if (!reordered || *reordered == ptx) return std::nullopt;
   Resources after;
   CompileOptions quiet = options;

@@ -1,8 +1,10 @@
 // nvptx.h - LLVM IR to PTX, and PTX to a cubin by a ptxas subprocess.
 #pragma once
+#include <memory>
 #include <string>
 
 #include "compiler/compiler.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 
 namespace llvm {
 class Module;
@@ -36,10 +38,12 @@ Result<std::string> runPtxas(const std::string& ptx, const Target& target, const
 Result<std::string> runPtxasOnce(const std::string& ptx, const Target& target, const CompileOptions& options,
                                  Resources& resources);
 
-/// Cubin bytes of a module whose code, `ptx`, spilled registers as `resources` say: in another order of what it computes
-/// (results_early.h, order_by_use.h). Those and their resources where fewer registers spill and nothing else is worse.
-std::optional<std::string> assembleAgain(llvm::Module& module, const std::string& ptx, const Target& target,
-                                         const CompileOptions& options, Resources& resources);
+/// Cubin bytes of a module (`emitted` makes it once more) whose code, `ptx`, spilled registers as `resources` say: in
+/// another order of what it computes (results_early.h, order_by_use.h). Those and their resources where fewer registers
+/// spill and nothing else is worse.
+std::optional<std::string> assembleAgain(llvm::function_ref<std::unique_ptr<llvm::Module>()> emitted,
+                                         const std::string& ptx, const Target& target, const CompileOptions& options,
+                                         Resources& resources);
 
 /// Cubin bytes of code, `ptx`, whose registers leave room for one program less on a multiprocessor than slightly fewer
 /// would, in those, and their resources; nullopt where that spills, or `sharedBytes` have no room for another program.
