@@ -17,15 +17,15 @@ namespace {
 constexpr const char* kText = R"(
 #l = #tile.layout<64 regs [0:2*1] lanes [0:32*2] warps []>
 func.func @k(%x: tensor<64xf32, #l>, %n: i32) {
-  %i = tile.iota {start = 0 : i32} : tensor<64xi32, #l>
-  %j = tile.iota {start = 1 : i32} : tensor<64xi32, #l>
+  %i = tile.iota {start = 0 : i64} : tensor<64xi32, #l>
+  %j = tile.iota {start = 1 : i64} : tensor<64xi32, #l>
   %one = arith.constant dense<1> : tensor<64xi32, #l>
   %two = arith.constant dense<2> : tensor<64xi32, #l>
   %s = tile.splat %n : i32 -> tensor<64xi32, #l>
   %next = arith.xori %i, %one : tensor<64xi32, #l>
   %lane = arith.xori %i, %two : tensor<64xi32, #l>
   %twice = arith.xori %next, %next : tensor<64xi32, #l>
-  %mixed = arith.xori %next, %lane : tensor<64xi32, #l>
+  %mixed = arith.xori %next, %two : tensor<64xi32, #l>
   %free = arith.xori %i, %s : tensor<64xi32, #l>
   %a = tile.take %x, %i axis 0 : tensor<64xf32, #l>, tensor<64xi32, #l> -> tensor<64xf32, #l>
   %b = tile.take %x, %j axis 0 : tensor<64xf32, #l>, tensor<64xi32, #l> -> tensor<64xf32, #l>
