@@ -140,6 +140,45 @@ bool hasRings(mlir::ModuleOp module) {
       .wasInterrupted();
 }
 
+/// Behind the GPU passes: LLVM IR, PTX, and what the assembler makes of it.
+Result<KernelBinary> assembleGpu(mlir::ModuleOp module, mlir::func::FuncOp kernel, KernelBinary binary,
+                                 const Target& target, const CompileOptions& options, const Observer& observer,
+                                 DiagnosticCollector& diagnostics) {
+  const KernelBinary bare = binary;
+  llvm::LLVMContext context, contextAgain;
+  auto llvmModule = observer.time("llvm", [&] { return emitGpu(kernel, target, options, context, binary); });
+  if (!llvmModule || diagnostics.hasErrors()) return translationError(binary, diagnostics, module);
+  observer.dump("llvm", *llvmModule);
+
+  auto ptx = observer.time("ptx", [&] { return assemblePtx(*llvmModule, target, options); });
+  if (!ptx) return ptx.error();
+  observer.dump("ptx", *ptx);
+
+  if (findPtxas(options).empty()) {  // the driver compiles it
+    binary.format = BinaryFormat::ptx;
+    binary.bytes = std::move(*ptx);
+    return binary;
+  }
+  auto cubin = observer.time("cubin", [&] { return runPtxas(*ptx, target, options, binary.resources); });
+  if (!cubin) return cubin.error();
+  auto emitted = [&] {  // the same module; LLVM's passes have rewritten the first one
+    DiagnosticCollector quiet(module->getContext(), nullptr);
+    KernelBinary same = bare;
+    return emitGpu(kernel, target, options, contextAgain, same);
+  };
+  if (auto better =
+          observer.time("again", [&] { return assembleAgain(emitted, *ptx, target, options, binary.resources); }))
+    *cubin = std::move(*better);
+  else if (auto another = observer.time("another", [&] {
+             return withAnotherProgram(*ptx, binary.shared_bytes, target, options, binary.resources);
+           }))
+    *cubin = std::move(*another);
+  observer.dump("cubin", *cubin);
+  binary.format = BinaryFormat::cubin;
+  binary.bytes = std::move(*cubin);
+  return binary;
+}
+
 /// One way through the GPU passes and the assembler. `given`: the module as it came, which the passes rewrite.
 Result<KernelBinary> compileGpuOnce(mlir::ModuleOp module, mlir::ModuleOp given, mlir::func::FuncOp kernel,
                                     KernelBinary binary, const Target& target, const CompileOptions& options,
@@ -205,39 +244,7 @@ Result<KernelBinary> compileGpuOnce(mlir::ModuleOp module, mlir::ModuleOp given,
   binary.varies_with_grid = kernel->hasAttr(kVariesWithGridAttr);
   observer.dump("gpu", module.getOperation());
 
-  const KernelBinary bare = binary;
-  llvm::LLVMContext context, contextAgain;
-  auto llvmModule = observer.time("llvm", [&] { return emitGpu(kernel, target, options, context, binary); });
-  if (!llvmModule || diagnostics.hasErrors()) return translationError(binary, diagnostics, module);
-  observer.dump("llvm", *llvmModule);
-
-  auto ptx = observer.time("ptx", [&] { return assemblePtx(*llvmModule, target, options); });
-  if (!ptx) return ptx.error();
-  observer.dump("ptx", *ptx);
-
-  if (driverCompiles) {
-    binary.format = BinaryFormat::ptx;
-    binary.bytes = std::move(*ptx);
-    return binary;
-  }
-  auto cubin = observer.time("cubin", [&] { return runPtxas(*ptx, target, options, binary.resources); });
-  if (!cubin) return cubin.error();
-  auto emitted = [&] {  // the same module; LLVM's passes have rewritten the first one
-    DiagnosticCollector quiet(module->getContext(), nullptr);
-    KernelBinary same = bare;
-    return emitGpu(kernel, target, options, contextAgain, same);
-  };
-  if (auto better =
-          observer.time("again", [&] { return assembleAgain(emitted, *ptx, target, options, binary.resources); }))
-    *cubin = std::move(*better);
-  else if (auto another = observer.time("another", [&] {
-             return withAnotherProgram(*ptx, binary.shared_bytes, target, options, binary.resources);
-           }))
-    *cubin = std::move(*another);
-  observer.dump("cubin", *cubin);
-  binary.format = BinaryFormat::cubin;
-  binary.bytes = std::move(*cubin);
-  return binary;
+  return assembleGpu(module, kernel, std::move(binary), target, options, observer, diagnostics);
 }
 
 /// Bytes that threads spill, where nobody said how many warps there are and there may be twice as many; 0: none, or
