@@ -131,29 +131,35 @@ class Fetcher {
     return loads;
   }
 
-  /// Loads of the loop's own body that say where it reads or writes elsewhere, or whether it reads there, and
-  /// themselves need no others of it.
+  /// Loads of the loop's own body that say where it, or a branch in it, reads or writes elsewhere, or whether it does,
+  /// and themselves need no others of it.
   static llvm::SetVector<Operation*> loadsOfAddresses(scf::ForOp loop) {
     llvm::SetVector<Operation*> all;
-    for (Operation& op : *loop.getBody()) {
-      if (!isa<LoadOp, GatherOp, ScatterOp, AtomicRmwOp>(op)) continue;
+    loop.getBody()->walk<WalkOrder::PreOrder>([&](Operation* op) {
+      if (isa<LoopLikeOpInterface>(op)) return WalkResult::skip();
+      if (!isa<LoadOp, StoreOp, GatherOp, ScatterOp, AtomicRmwOp>(op)) return WalkResult::advance();
       SmallVector<Value> pending;
       if (auto load = dyn_cast<LoadOp>(op)) pending.append(load.getIndices().begin(), load.getIndices().end());
+      if (auto store = dyn_cast<StoreOp>(op)) pending.append(store.getIndices().begin(), store.getIndices().end());
       if (auto gather = dyn_cast<GatherOp>(op))
         pending.append({gather.getPtr(), gather.getOffsets(), gather.getMask()});
       if (auto scatter = dyn_cast<ScatterOp>(op)) pending.append({scatter.getPtr(), scatter.getOffsets()});
       if (auto add = dyn_cast<AtomicRmwOp>(op)) pending.append({add.getPtr(), add.getOffsets()});
+      for (Operation* around = op->getParentOp(); around != loop; around = around->getParentOp())
+        if (auto branch = dyn_cast<scf::IfOp>(around)) pending.push_back(branch.getCondition());
       llvm::DenseSet<Value> seen;
       while (!pending.empty()) {
         Value value = pending.pop_back_val();
         Operation* from = value ? value.getDefiningOp() : nullptr;
-        if (!from || from->getBlock() != loop.getBody() || !seen.insert(value).second) continue;
-        if (isa<LoadOp, GatherOp>(from))
-          all.insert(from);
-        else if (isMemoryEffectFree(from) && !from->getNumRegions())
+        if (!from || !loop->isProperAncestor(from) || !seen.insert(value).second) continue;
+        if (isa<LoadOp, GatherOp>(from)) {
+          if (from->getBlock() == loop.getBody()) all.insert(from);
+        } else if (isMemoryEffectFree(from) && !from->getNumRegions()) {
           pending.append(from->operand_begin(), from->operand_end());
+        }
       }
-    }
+      return WalkResult::advance();
+    });
     return all;
   }
 

@@ -130,6 +130,11 @@ def DropMultiples : Pass<"tile-drop-multiples", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::tile::ir::TileDialect", "::mlir::arith::ArithDialect"];
 }
 
+def ChainQuotients : Pass<"tile-chain-quotients", "::mlir::func::FuncOp"> {
+  let summary = "quotients by products go on from quotients by their factors";
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+}
+
 def NarrowGathers : Pass<"tile-narrow-gathers", "::mlir::func::FuncOp"> {
   let summary = "gathers read once what neighbours along a dim share, and repeat it";
   let dependentDialects = ["::tile::ir::TileDialect", "::mlir::arith::ArithDialect"];

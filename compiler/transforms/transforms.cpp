@@ -37,6 +37,7 @@ void addTilePasses(mlir::OpPassManager& passes, bool forHost) {
   passes.addPass(createSimplifyMasks());
   passes.addPass(createNearAngles());
   passes.addPass(createShareReductions());
+  passes.addPass(createChainQuotients());  // nothing looks for flat indices any more
   passes.addPass(mlir::createCanonicalizerPass());
   passes.addPass(mlir::createCSEPass());
 }

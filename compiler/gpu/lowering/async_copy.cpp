@@ -459,19 +459,24 @@ LogicalResult emitAsyncGather(Emitter& e, AsyncGatherOp op) {
     copier.readWholeIf(e.andAll({enable, mask[low], mask[high]}));
   }
   Value* first = e.isFirstReplica(layout);  // small tiles have fewer chunks than there are threads
-  for (int reg = 0; reg < layout.numRegs(); reg += perChunk) {
-    if (layout.isRegPadding(reg)) continue;
-    layout::Coord coord = layout.regCoord(reg);
-    const int64_t diagonal = diagonals ? coord[0] * (*diagonals)[0] + coord[1] * (*diagonals)[1] : 0;
-    Value* source = start ? e.b.CreatePtrAdd(start, e.i64(diagonal * eb)) : places->address(reg);
-    Value* read = e.andAll({enable, mask.empty() ? nullptr : mask[reg]});
-    const bool isSecond = isInPairs && reg % 2 != 0 && !layout.isRegPadding(reg - 1);
-    copier.copy(
-        address.at(e.scalar(op.getTarget()), coord[major], coord[minor] * eb), [=] { return source; },
-        [=] { return read; }, nullptr, e.andAll({first, e.inTile(layout, reg)}), isSecond,
-        isReadOnce ? std::optional(diagonal) : std::nullopt);
-  }
-  copier.finish();
+  // Through registers an iteration that needs no copy any more would take as long as the others: loops of few iterations
+  // (channels of each tap) leave all of it out.
+  const bool isLeftOut = enable && perChunk * eb < 4;
+  emitIf(e, isLeftOut ? enable : nullptr, [&] {
+    for (int reg = 0; reg < layout.numRegs(); reg += perChunk) {
+      if (layout.isRegPadding(reg)) continue;
+      layout::Coord coord = layout.regCoord(reg);
+      const int64_t diagonal = diagonals ? coord[0] * (*diagonals)[0] + coord[1] * (*diagonals)[1] : 0;
+      Value* source = start ? e.b.CreatePtrAdd(start, e.i64(diagonal * eb)) : places->address(reg);
+      Value* read = e.andAll({isLeftOut ? nullptr : enable, mask.empty() ? nullptr : mask[reg]});
+      const bool isSecond = isInPairs && reg % 2 != 0 && !layout.isRegPadding(reg - 1);
+      copier.copy(
+          address.at(e.scalar(op.getTarget()), coord[major], coord[minor] * eb), [=] { return source; },
+          [=] { return read; }, nullptr, e.andAll({first, e.inTile(layout, reg)}), isSecond,
+          isReadOnce ? std::optional(diagonal) : std::nullopt);
+    }
+    copier.finish();
+  });
   return success();
 }
 
