@@ -5,6 +5,7 @@
 
 #include "compiler/dialect/tiles.h"
 #include "compiler/gpu/mma_table.h"
+#include "compiler/gpu/moves.h"
 #include "compiler/gpu/plan.h"
 #include "compiler/lowering/elementwise.h"
 #include "llvm/ADT/MapVector.h"
@@ -269,6 +270,29 @@ static int64_t largestTile(func::FuncOp func) {
   return largest;
 }
 
+/// A straight line of work on tiles that a warp reads and writes with one access of each lane. A multiprocessor holds
+/// more programs of one warp than of four, which together have as much or more on its way, for a fourth of the
+/// instructions.
+static bool isForOneWarp(func::FuncOp func, const Target& target) {
+  constexpr int64_t kWidest = 16, kMostElements = 8;  // bytes of an access; of a lane
+  int64_t accessed = 0, largest = 0;
+  const WalkResult walked = func.walk([&](Operation* op) {
+    if (isa<LoopLikeOpInterface, MmaOp, BatchMmaOp>(op)) return WalkResult::interrupt();
+    Value moved;
+    if (isa<LoadOp, GatherOp>(op)) moved = op->getResult(0);
+    if (auto store = dyn_cast<StoreOp>(op)) moved = store.getValue();
+    if (auto scatter = dyn_cast<ScatterOp>(op)) moved = scatter.getValue();
+    for (Value result : op->getResults())
+      if (isTile(result)) largest = std::max(largest, tileType(result).getNumElements());
+    if (!moved || !isTile(moved)) return WalkResult::advance();
+    const int64_t elements = tileType(moved).getNumElements();
+    accessed = std::max(accessed, elements);
+    return elements * elementBytes(tileType(moved)) > kWidest * target.lanes ? WalkResult::interrupt()
+                                                                             : WalkResult::advance();
+  });
+  return !walked.wasInterrupted() && largest <= accessed && largest <= kMostElements * target.lanes;
+}
+
 int defaultWarps(func::FuncOp func, const Target& target) {
   const int64_t largest = largestTile(func);
   // Registers of a thread that tiles take. Eight warps have as many each as four, and fewer of them in use leave room
@@ -276,6 +300,7 @@ int defaultWarps(func::FuncOp func, const Target& target) {
   constexpr int kMostOfFour = 120, kMostOfEight = 216;
   constexpr int kFewElements = 8;  // of the largest tile: what a thread holds besides does not become less
   int warps = largest > 2 * target.lanes ? 4 : 1;  // several would wait for each other, for an element each
+  if (isForOneWarp(func, target)) warps = 1;
   while ((warps == 4 || warps == 8) && int64_t{kFewElements} * warps * target.lanes < largest &&
          2 * warps * target.lanes <= target.maxThreads &&
          estimateRegisters(func, warps, /*atLeast=*/true).registers > (warps == 4 ? kMostOfFour : kMostOfEight))

@@ -58,7 +58,8 @@ class WarpGrids {
 /// most 128 registers per thread.
 int planWarps(mlir::func::FuncOp func);
 /// The number for other kernels: 4, more if a thread would hold too much of their tiles (estimateRegisters), one if no
-/// tile has more than two elements for each thread of a warp.
+/// tile has more than two elements for each thread of a warp, or a kernel without loops no more than a warp reads with
+/// one access of each lane.
 int defaultWarps(mlir::func::FuncOp func, const Target& target);
 /// The number for them where each program has a multiprocessor for itself, `ofMany` where they share it: up to 16, as long
 /// as each thread has four elements of the largest tile. No other program's warps hide what these wait for.

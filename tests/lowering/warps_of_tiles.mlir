@@ -1,11 +1,14 @@
 // A kernel that does not say how many warps it has gets 4; one where its largest tile has at most two elements for each
-// thread of a warp; more where a thread would hold too much of its tiles, however large these are.
+// thread of a warp, or, in a kernel without loops, where a warp reads or writes it with one access of 16 bytes for each
+// thread; more where a thread would hold too much of its tiles, however large these are.
 // RUN: split-file %s %t
 // RUN: sed 's/SIZE/64/g' %t/one.mlir | tilec report - -t sm_80 --json | FileCheck %s --check-prefix=ONE
-// RUN: sed 's/SIZE/128/g' %t/one.mlir | tilec report - -t sm_80 --json | FileCheck %s --check-prefix=FOUR
+// RUN: sed 's/SIZE/128/g' %t/one.mlir | tilec report - -t sm_80 --json | FileCheck %s --check-prefix=ONE
+// RUN: sed 's/SIZE/256/g' %t/one.mlir | tilec report - -t sm_80 --json | FileCheck %s --check-prefix=FOUR
 // RUN: sed 's/SIZE/8192/g' %t/one.mlir | tilec report - -t sm_80 --json | FileCheck %s --check-prefix=FOUR
 // RUN: tilec report %t/held.mlir -t sm_80 --json | FileCheck %s --check-prefix=EIGHT
 // RUN: tilec report %t/sums.mlir -t sm_80 --json | FileCheck %s --check-prefix=FOUR
+// RUN: tilec report %t/loop.mlir -t sm_80 --json | FileCheck %s --check-prefix=FOUR
 // ONE: "threads": 32,
 // FOUR: "threads": 128,
 // EIGHT: "threads": 256,
@@ -52,5 +55,18 @@ func.func @k(%p: !tile.ptr<f32>) attributes {tile.kernel} {
   }
   %s = tile.reshape %t : tensor<128x1xf32> -> tensor<128xf32>
   tile.scatter %s, %p offsets %i : tensor<128xi32> : tensor<128xf32>, !tile.ptr<f32>
+  return
+}
+
+//--- loop.mlir
+func.func @k(%p: !tile.ptr<f32>, %n: i32) attributes {tile.kernel} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %i = tile.iota : tensor<128xi32>
+  %x = arith.sitofp %i : tensor<128xi32> to tensor<128xf32>
+  scf.for %k = %c0 to %n step %c1 : i32 {
+    %q = tile.ptr_add %p, %k : !tile.ptr<f32>, i32
+    tile.scatter %x, %q offsets %i : tensor<128xi32> : tensor<128xf32>, !tile.ptr<f32>
+  }
   return
 }

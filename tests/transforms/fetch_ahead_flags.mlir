@@ -74,3 +74,40 @@ func.func @codes(%A: !tile.view<2 x f16> {tile.align = 16 : i32, tile.unit_strid
   tile.store %sum, %C[%c0, %c0 : i32, i32] : tensor<16x16xf32>, !tile.view<2 x f32>
   return
 }
+
+// -----
+
+// Rows that a table names, under a branch: the next place of the table is on its way while this row is read.
+// CHECK-LABEL: func.func @branch
+// CHECK: %[[TABLE:.*]] = tile.ptr_add %arg0
+// CHECK: %[[FIRST:.*]] = tile.gather %[[TABLE]]
+// CHECK: scf.for {{.*}} iter_args({{.*}}, %[[PLACE:.*]] = %[[FIRST]])
+// CHECK: %[[AHEAD:.*]] = tile.ptr_add %arg0
+// CHECK: %[[NEXT:.*]] = tile.gather %[[AHEAD]]
+// CHECK: %[[THERE:.*]] = arith.cmpi sge, %[[PLACE]]
+// CHECK: scf.if %[[THERE]]
+// CHECK: tile.ptr_add %arg1, %[[PLACE]]
+// CHECK: scf.yield %{{.*}}, %[[NEXT]]
+func.func @branch(%table: !tile.ptr<i32> {tile.align = 16 : i32}, %x: !tile.ptr<f32> {tile.align = 16 : i32},
+                  %y: !tile.ptr<f32>, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %zero = arith.constant dense<0.0> : tensor<256xf32>
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %o = tile.iota : tensor<256xi32>
+  %sum = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero) -> (tensor<256xf32>) : i32 {
+    %p = tile.ptr_add %table, %i : !tile.ptr<i32>, i32
+    %place = tile.gather %p : !tile.ptr<i32> -> i32
+    %there = arith.cmpi sge, %place, %c0 : i32
+    %s = scf.if %there -> (tensor<256xf32>) {
+      %row = tile.ptr_add %x, %place : !tile.ptr<f32>, i32
+      %v = tile.gather %row offsets %o : tensor<256xi32> : !tile.ptr<f32> -> tensor<256xf32>
+      %t = arith.addf %acc, %v : tensor<256xf32>
+      scf.yield %t : tensor<256xf32>
+    } else {
+      scf.yield %acc : tensor<256xf32>
+    }
+    scf.yield %s : tensor<256xf32>
+  }
+  tile.scatter %sum, %y offsets %o : tensor<256xi32> : tensor<256xf32>, !tile.ptr<f32>
+  return
+}
