@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "compiler/dialect/tiles.h"
+#include "compiler/gpu/access_width.h"
 #include "compiler/gpu/mma_table.h"
 #include "compiler/gpu/moves.h"
 #include "compiler/gpu/plan.h"
@@ -270,25 +271,47 @@ static int64_t largestTile(func::FuncOp func) {
   return largest;
 }
 
+/// Elements that a thread reads or writes at a time at most, of a tile that the op moves; nullopt: it moves none.
+static std::optional<int64_t> widthOf(Operation* op, const Facts& facts, Value& moved) {
+  auto ofOffsets = [&](Value ptr, Value offsets, Value mask) {
+    const AccessWidth width = offsetWidth(facts, ptr, offsets, mask, elementBytes(moved.getType()));
+    return std::min(width.aligned, width.masked);
+  };
+  auto ofBox = [&](auto box) {
+    const AccessWidth width = boxWidth(facts, box.getView(), box.getIndices(), tileType(moved).getShape(),
+                                       elementBytes(moved.getType()));
+    return std::min(width.aligned, width.masked);
+  };
+  if (isa<LoadOp, GatherOp>(op)) moved = op->getResult(0);
+  if (auto store = dyn_cast<StoreOp>(op)) moved = store.getValue();
+  if (auto scatter = dyn_cast<ScatterOp>(op)) moved = scatter.getValue();
+  if (!moved || !isTile(moved)) return std::nullopt;
+  if (auto gather = dyn_cast<GatherOp>(op)) return ofOffsets(gather.getPtr(), gather.getOffsets(), gather.getMask());
+  if (auto scatter = dyn_cast<ScatterOp>(op))
+    return ofOffsets(scatter.getPtr(), scatter.getOffsets(), scatter.getMask());
+  if (auto load = dyn_cast<LoadOp>(op)) return ofBox(load);
+  return ofBox(cast<StoreOp>(op));
+}
+
 /// A straight line of work on tiles that a warp reads and writes with one access of each lane. A multiprocessor holds
 /// more programs of one warp than of four, which together have as much or more on its way, for a fourth of the
-/// instructions.
+/// instructions. (Elements of which each is read by itself are as many accesses either way.)
 static bool isForOneWarp(func::FuncOp func, const Target& target) {
   constexpr int64_t kWidest = 16, kMostElements = 8;  // bytes of an access; of a lane
+  const Facts facts(func);
   int64_t accessed = 0, largest = 0;
   const WalkResult walked = func.walk([&](Operation* op) {
     if (isa<LoopLikeOpInterface, MmaOp, BatchMmaOp>(op)) return WalkResult::interrupt();
-    Value moved;
-    if (isa<LoadOp, GatherOp>(op)) moved = op->getResult(0);
-    if (auto store = dyn_cast<StoreOp>(op)) moved = store.getValue();
-    if (auto scatter = dyn_cast<ScatterOp>(op)) moved = scatter.getValue();
     for (Value result : op->getResults())
       if (isTile(result)) largest = std::max(largest, tileType(result).getNumElements());
-    if (!moved || !isTile(moved)) return WalkResult::advance();
+    Value moved;
+    const auto width = widthOf(op, facts, moved);
+    if (!width) return WalkResult::advance();
     const int64_t elements = tileType(moved).getNumElements();
     accessed = std::max(accessed, elements);
-    return elements * elementBytes(tileType(moved)) > kWidest * target.lanes ? WalkResult::interrupt()
-                                                                             : WalkResult::advance();
+    const bool isOne = elements <= *width * target.lanes &&
+                       elements * elementBytes(moved.getType()) <= kWidest * target.lanes;
+    return isOne ? WalkResult::advance() : WalkResult::interrupt();
   });
   return !walked.wasInterrupted() && largest <= accessed && largest <= kMostElements * target.lanes;
 }

@@ -6,6 +6,7 @@
 // RUN: sed 's/SIZE/128/g' %t/one.mlir | tilec report - -t sm_80 --json | FileCheck %s --check-prefix=ONE
 // RUN: sed 's/SIZE/256/g' %t/one.mlir | tilec report - -t sm_80 --json | FileCheck %s --check-prefix=FOUR
 // RUN: sed 's/SIZE/8192/g' %t/one.mlir | tilec report - -t sm_80 --json | FileCheck %s --check-prefix=FOUR
+// RUN: sed 's/SIZE/128/g; s/{tile.align = 16 : i32}//' %t/one.mlir | tilec report - -t sm_80 --json | FileCheck %s --check-prefix=FOUR
 // RUN: tilec report %t/held.mlir -t sm_80 --json | FileCheck %s --check-prefix=EIGHT
 // RUN: tilec report %t/sums.mlir -t sm_80 --json | FileCheck %s --check-prefix=FOUR
 // RUN: tilec report %t/loop.mlir -t sm_80 --json | FileCheck %s --check-prefix=FOUR
@@ -14,7 +15,7 @@
 // EIGHT: "threads": 256,
 
 //--- one.mlir
-func.func @k(%p: !tile.ptr<f32>) attributes {tile.kernel} {
+func.func @k(%p: !tile.ptr<f32> {tile.align = 16 : i32}) attributes {tile.kernel} {
   %i = tile.iota : tensor<SIZExi32>
   %x = arith.sitofp %i : tensor<SIZExi32> to tensor<SIZExf32>
   tile.scatter %x, %p offsets %i : tensor<SIZExi32> : tensor<SIZExf32>, !tile.ptr<f32>
@@ -59,13 +60,15 @@ func.func @k(%p: !tile.ptr<f32>) attributes {tile.kernel} {
 }
 
 //--- loop.mlir
-func.func @k(%p: !tile.ptr<f32>, %n: i32) attributes {tile.kernel} {
+func.func @k(%p: !tile.ptr<f32> {tile.align = 16 : i32}, %n: i32) attributes {tile.kernel} {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
+  %c128 = arith.constant 128 : i32
   %i = tile.iota : tensor<128xi32>
   %x = arith.sitofp %i : tensor<128xi32> to tensor<128xf32>
   scf.for %k = %c0 to %n step %c1 : i32 {
-    %q = tile.ptr_add %p, %k : !tile.ptr<f32>, i32
+    %at = arith.muli %k, %c128 : i32
+    %q = tile.ptr_add %p, %at : !tile.ptr<f32>, i32
     tile.scatter %x, %q offsets %i : tensor<128xi32> : tensor<128xf32>, !tile.ptr<f32>
   }
   return

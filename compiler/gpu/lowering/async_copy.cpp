@@ -459,9 +459,11 @@ LogicalResult emitAsyncGather(Emitter& e, AsyncGatherOp op) {
     copier.readWholeIf(e.andAll({enable, mask[low], mask[high]}));
   }
   Value* first = e.isFirstReplica(layout);  // small tiles have fewer chunks than there are threads
-  // Through registers an iteration that needs no copy any more would take as long as the others: loops of few iterations
-  // (channels of each tap) leave all of it out.
-  const bool isLeftOut = enable && perChunk * eb < 4;
+  // Through registers an iteration that needs no copy any more takes as long as the others: loops inside of others, of
+  // few iterations mostly (channels of each tap), leave it out. (A branch costs registers.)
+  auto loop = op->getParentOfType<mlir::LoopLikeOpInterface>();
+  const bool isLeftOut =
+      enable && perChunk * eb < 4 && loop && loop->getParentOfType<mlir::LoopLikeOpInterface>();
   emitIf(e, isLeftOut ? enable : nullptr, [&] {
     for (int reg = 0; reg < layout.numRegs(); reg += perChunk) {
       if (layout.isRegPadding(reg)) continue;
