@@ -9,7 +9,7 @@
 //         3. In a loop without products whose `tile.stages` asks for copies in flight, all loads are copied.
 //         4. Where such a loop gathers at addresses that it loads, or under flags that it loads (a filter reads one
 //            column before it reads the rows that pass), these addresses or flags are loaded an iteration early: one
-//            latency instead of two.
+//            latency instead of two. So are places that it, or a branch in it, stores to, and what branches ask.
 //         5. Where such a loop writes in every iteration, which the assembler moves no load across, its loads come as
 //            many iterations early as a few registers can hold: otherwise a state that is stepped through time would
 //            wait for the row of every step. Boxes that it updates in place come as early, if it moves by whole boxes,

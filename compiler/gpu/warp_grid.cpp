@@ -278,8 +278,8 @@ static std::optional<int64_t> widthOf(Operation* op, const Facts& facts, Value& 
     return std::min(width.aligned, width.masked);
   };
   auto ofBox = [&](auto box) {
-    const AccessWidth width = boxWidth(facts, box.getView(), box.getIndices(), tileType(moved).getShape(),
-                                       elementBytes(moved.getType()));
+    const AccessWidth width =
+        boxWidth(facts, box.getView(), box.getIndices(), tileType(moved).getShape(), elementBytes(moved.getType()));
     return std::min(width.aligned, width.masked);
   };
   if (isa<LoadOp, GatherOp>(op)) moved = op->getResult(0);
@@ -309,8 +309,8 @@ static bool isForOneWarp(func::FuncOp func, const Target& target) {
     if (!width) return WalkResult::advance();
     const int64_t elements = tileType(moved).getNumElements();
     accessed = std::max(accessed, elements);
-    const bool isOne = elements <= *width * target.lanes &&
-                       elements * elementBytes(moved.getType()) <= kWidest * target.lanes;
+    const bool isOne =
+        elements <= *width * target.lanes && elements * elementBytes(moved.getType()) <= kWidest * target.lanes;
     return isOne ? WalkResult::advance() : WalkResult::interrupt();
   });
   return !walked.wasInterrupted() && largest <= accessed && largest <= kMostElements * target.lanes;

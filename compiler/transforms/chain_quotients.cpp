@@ -1,6 +1,7 @@
 // chain_quotients.cpp - divides once where a flat index is taken apart by products of sizes.
-// Before: x / a, (x / a) % b and x / (a b): places in a tensor of several dims, as one writes them down. The last one is a
-//         division more, by a number that is made for it.
+// Before: x / a, (x / a) % b and x / (a b): places in a tensor of several dims, as one writes them down. The last one
+// is
+//         a division more, by a number that is made for it.
 // After:  x / (a b) is (x / a) / b, which comes with (x / a) % b; x % (a b) is what that leaves of x.
 //
 // Quotients are cut towards zero either way, so that both are the same for numbers of any sign; divisors that are

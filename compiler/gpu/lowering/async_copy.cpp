@@ -462,8 +462,7 @@ LogicalResult emitAsyncGather(Emitter& e, AsyncGatherOp op) {
   // Through registers an iteration that needs no copy any more takes as long as the others: loops inside of others, of
   // few iterations mostly (channels of each tap), leave it out. (A branch costs registers.)
   auto loop = op->getParentOfType<mlir::LoopLikeOpInterface>();
-  const bool isLeftOut =
-      enable && perChunk * eb < 4 && loop && loop->getParentOfType<mlir::LoopLikeOpInterface>();
+  const bool isLeftOut = enable && perChunk * eb < 4 && loop && loop->getParentOfType<mlir::LoopLikeOpInterface>();
   emitIf(e, isLeftOut ? enable : nullptr, [&] {
     for (int reg = 0; reg < layout.numRegs(); reg += perChunk) {
       if (layout.isRegPadding(reg)) continue;
