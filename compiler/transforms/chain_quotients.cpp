@@ -1,12 +1,14 @@
 // chain_quotients.cpp - divides once where a flat index is taken apart by products of sizes.
 // Before: x / a, (x / a) % b and x / (a b): places in a tensor of several dims, as one writes them down. The last one
-// is
-//         a division more, by a number that is made for it.
+//         is a division more, by a number that is made for it.
 // After:  x / (a b) is (x / a) / b, which comes with (x / a) % b; x % (a b) is what that leaves of x.
 //
-// Quotients are cut towards zero either way, so that both are the same for numbers of any sign; divisors that are
-// products are taken not to wrap (README of the language).
+// Kernels without products alone. Quotients are cut towards zero either way, so that both are the same for numbers of
+// any sign; divisors that are products are taken not to wrap (README of the language).
+#include <algorithm>
+
 #include "compiler/dialect/dialect.h"
+#include "compiler/dialect/products.h"
 #include "compiler/transforms/transforms.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Dominance.h"
@@ -57,7 +59,8 @@ class ChainQuotientsPass : public impl::ChainQuotientsBase<ChainQuotientsPass> {
     getOperation().walk([&](Operation* op) {
       if (isDivision(op)) divisions.push_back(op);
     });
-    if (divisions.size() < 3) return;
+    // Kernels of products compute places again under each layout, not all of them under every one.
+    if (divisions.size() < 3 || hasProduct(getOperation())) return;
     const DominanceInfo dominance(getOperation());
     // Those by products of most factors first: what their chains begin with becomes one itself.
     SmallVector<std::pair<size_t, Operation*>> byProducts;
@@ -65,7 +68,7 @@ class ChainQuotientsPass : public impl::ChainQuotientsBase<ChainQuotientsPass> {
       if (const size_t factors = Factors(op->getOperand(1)).size(); factors > 1) byProducts.emplace_back(factors, op);
     llvm::stable_sort(byProducts, [](const auto& a, const auto& b) { return a.first > b.first; });
     for (auto [factors, op] : byProducts)
-      if (Operation* step = lastStep(op, divisions, dominance)) replace(op, step);
+      if (Operation* step = lastStep(op, divisions, dominance)) replace(op, step, dominance);
   }
 
   /// (x / a) / b or (x / a) % b for `op`, a division of x by a b.
@@ -76,19 +79,39 @@ class ChainQuotientsPass : public impl::ChainQuotientsBase<ChainQuotientsPass> {
       if (step == op || !isQuotient(first) || first == op || first->getOperand(0) != op->getOperand(0) ||
           isUnsigned(first) != isUnsigned(op) || isUnsigned(step) != isUnsigned(op))
         continue;
+      // What stands behind it is made in front of it as well, and is the same then.
+      const bool isThere = dominance.properlyDominates(first, op);
+      if (!isThere && (!dominance.properlyDominates(op, first) || !isKnownAt(op, first->getOperand(1), dominance)))
+        continue;
       if (product.areOf(Factors(first->getOperand(1)), Factors(step->getOperand(1))) &&
-          dominance.properlyDominates(first, op) && dominance.dominates(step->getOperand(1), op))
+          isKnownAt(op, step->getOperand(1), dominance))
         return step;
     }
     return nullptr;
   }
 
-  static void replace(Operation* op, Operation* step) {
+  /// A divisor that is there, or a tile of one number that is.
+  static bool isKnownAt(Operation* op, Value divisor, const DominanceInfo& dominance) {
+    auto splat = divisor.getDefiningOp<SplatOp>();
+    return dominance.properlyDominates(splat ? splat.getValue() : divisor, op);
+  }
+  static Value knownAt(OpBuilder& b, Value divisor) {
+    auto splat = divisor.getDefiningOp<SplatOp>();
+    return splat ? b.clone(*splat)->getResult(0) : divisor;
+  }
+
+  static void replace(Operation* op, Operation* step, const DominanceInfo& dominance) {
     OpBuilder b(op);
     const Location loc = op->getLoc();
-    const Value begin = step->getOperand(0), by = step->getOperand(1);
-    Value made = isUnsigned(op) ? arith::DivUIOp::create(b, loc, begin, by).getResult()
-                                : arith::DivSIOp::create(b, loc, begin, by).getResult();
+    auto quotient = [&](Value x, Value by) -> Value {
+      return isUnsigned(op) ? arith::DivUIOp::create(b, loc, x, by).getResult()
+                            : arith::DivSIOp::create(b, loc, x, by).getResult();
+    };
+    Operation* first = step->getOperand(0).getDefiningOp();
+    const Value begin = dominance.properlyDominates(first, op)
+                            ? first->getResult(0)
+                            : quotient(op->getOperand(0), knownAt(b, first->getOperand(1)));
+    Value made = quotient(begin, knownAt(b, step->getOperand(1)));
     if (!isQuotient(op)) {
       const Value whole = arith::MulIOp::create(b, loc, made, op->getOperand(1));
       made = arith::SubIOp::create(b, loc, op->getOperand(0), whole);

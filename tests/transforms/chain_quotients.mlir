@@ -65,6 +65,30 @@ func.func @rest(%y: !tile.ptr<i32>, %i: i32, %w: i32, %h: i32) attributes {tile.
 
 // -----
 
+// In any order: planes first.
+// CHECK-LABEL: func.func @order
+// CHECK-DAG: %[[W:.*]] = tile.splat %arg2
+// CHECK-DAG: %[[H:.*]] = tile.splat %arg3
+// CHECK-DAG: %[[ROW:.*]] = arith.divsi %arg1, %[[W]]
+// CHECK-DAG: arith.divsi %[[ROW]], %[[H]]
+// CHECK-DAG: arith.remsi %[[ROW]], %[[H]]
+// CHECK-NOT: divsi
+func.func @order(%y: !tile.ptr<i32>, %i: tensor<128xi32>, %nw: i32, %nh: i32) {
+  %o = tile.iota : tensor<128xi32>
+  %size = arith.muli %nh, %nw : i32
+  %hw = tile.splat %size : i32 -> tensor<128xi32>
+  %plane = arith.divsi %i, %hw : tensor<128xi32>
+  %w = tile.splat %nw : i32 -> tensor<128xi32>
+  %q = arith.divsi %i, %w : tensor<128xi32>
+  %h = tile.splat %nh : i32 -> tensor<128xi32>
+  %row = arith.remsi %q, %h : tensor<128xi32>
+  %sum = arith.addi %row, %plane : tensor<128xi32>
+  tile.scatter %sum, %y offsets %o : tensor<128xi32> : tensor<128xi32>, !tile.ptr<i32>
+  return
+}
+
+// -----
+
 // Nothing is gained where the quotient is not divided already, or with another sign.
 // CHECK-LABEL: func.func @alone
 // CHECK: arith.divsi %arg1, %arg2
@@ -78,5 +102,22 @@ func.func @alone(%y: !tile.ptr<i32>, %i: i32, %w: i32, %h: i32) attributes {tile
   %row = arith.remui %q, %h : i32
   %sum = arith.addi %row, %plane : i32
   tile.scatter %sum, %y : i32, !tile.ptr<i32>
+  return
+}
+
+// -----
+
+// Products: places are computed again where operands, results and masks want them, not all of them everywhere.
+// CHECK-LABEL: func.func @product
+// CHECK: %[[SIZE:.*]] = arith.muli %arg2, %arg3
+// CHECK: arith.divsi %arg1, %[[SIZE]]
+func.func @product(%y: !tile.view<2xf32>, %i: i32, %w: i32, %h: i32, %a: tensor<16x16xf16>) {
+  %zero = arith.constant dense<0.0> : tensor<16x16xf32>
+  %q = arith.divsi %i, %w : i32
+  %row = arith.remsi %q, %h : i32
+  %size = arith.muli %w, %h : i32
+  %plane = arith.divsi %i, %size : i32
+  %c = tile.dot %a, %a, %zero : tensor<16x16xf16>, tensor<16x16xf16> -> tensor<16x16xf32>
+  tile.store %c, %y[%row, %plane : i32, i32] : tensor<16x16xf32>, !tile.view<2xf32>
   return
 }
