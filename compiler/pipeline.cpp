@@ -173,6 +173,10 @@ Result<KernelBinary> assembleGpu(mlir::ModuleOp module, mlir::func::FuncOp kerne
              return withAnotherProgram(*ptx, binary.shared_bytes, target, options, binary.resources);
            }))
     *cubin = std::move(*another);
+  else if (auto together = observer.time("together", [&] {
+             return withLoadsTogether(*ptx, *cubin, binary.shared_bytes, target, options, binary.resources);
+           }))
+    *cubin = std::move(*together);
   observer.dump("cubin", *cubin);
   binary.format = BinaryFormat::cubin;
   binary.bytes = std::move(*cubin);

@@ -50,6 +50,12 @@ std::optional<std::string> assembleAgain(llvm::function_ref<std::unique_ptr<llvm
 std::optional<std::string> withAnotherProgram(const std::string& ptx, int64_t sharedBytes, const Target& target,
                                               const CompileOptions& options, Resources& resources);
 
+/// Cubin bytes of code, `ptx`, whose loads wait for each other in `cubin`, with more registers, and their resources;
+/// nullopt where no more loads come together, or it spills.
+std::optional<std::string> withLoadsTogether(const std::string& ptx, const std::string& cubin, int64_t sharedBytes,
+                                             const Target& target, const CompileOptions& options,
+                                             Resources& resources);
+
 /// Fills `resources` from the text `ptxas -v` printed; the warnings in it, one string each, are returned.
 std::vector<std::string> parsePtxasLog(const std::string& log, Resources& resources);
 

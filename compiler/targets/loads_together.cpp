@@ -1,0 +1,114 @@
+// loads_together.cpp - code whose loads wait for each other gets another try with a looser bound of registers. Without
+// any ptxas aims at as many warps as it can have, and where a loop loads ten rows it reads one, uses it, and reads the
+// next into the same registers: ten latencies an iteration. Told that there is room, it starts them together.
+//
+// Counted in the machine code: loads, and how often something waits for those on their way. The new code is kept if all
+// warps of a multiprocessor together have half as many again on their way.
+#include <algorithm>
+#include <cstdlib>
+#include <optional>
+#include <utility>
+
+#include "compiler/targets/nvptx.h"
+#include "compiler/targets/sass.h"
+#include "compiler/targets/sass_registers.h"
+
+namespace tile::ir {
+namespace {
+
+struct Loads {
+  int loads = 0, waits = 0;
+};
+
+bool isLoad(const SassInstruction& inst) { return inst.opcode() == 0x981; }
+
+/// Loads of the blocks, and how often their results are waited for, in address order.
+Loads loadsOf(const SassKernel& kernel, const std::vector<std::pair<int, int>>& blocks) {
+  Loads all;
+  std::vector<SassRange> onTheirWay;
+  auto meets = [&](const SassRange& range) {
+    return std::any_of(onTheirWay.begin(), onTheirWay.end(), [&](const SassRange& r) { return r.overlaps(range); });
+  };
+  for (auto [first, end] : blocks)
+    for (int i = first; i < end; ++i) {
+      const SassInstruction& inst = kernel.code[static_cast<size_t>(i)];
+      const std::optional<SassRegisters> registers = registersOf(inst);
+      if (!registers) continue;
+      if (meets(registers->written) || std::any_of(registers->read.begin(), registers->read.end(), meets))
+        ++all.waits, onTheirWay.clear();
+      if (isLoad(inst)) ++all.loads, onTheirWay.push_back(registers->written);
+    }
+  if (!onTheirWay.empty()) ++all.waits;
+  return all;
+}
+
+/// Of the innermost loop with most loads; of all code where no loop loads.
+Loads mostLoads(const SassKernel& kernel) {
+  auto isAround = [](const SassLoop& outer, const SassLoop& inner) {
+    return &outer != &inner && outer.blocks.front().first <= inner.blocks.front().first &&
+           inner.blocks.back().second <= outer.blocks.back().second;
+  };
+  Loads most;
+  for (const SassLoop& loop : kernel.loops) {
+    if (std::any_of(kernel.loops.begin(), kernel.loops.end(), [&](const SassLoop& l) { return isAround(loop, l); }))
+      continue;
+    const Loads loads = loadsOf(kernel, loop.blocks);
+    if (loads.loads > most.loads) most = loads;
+  }
+  return most.loads ? most : loadsOf(kernel, {{0, static_cast<int>(kernel.code.size())}});
+}
+
+std::string entryOf(const std::string& ptx) {
+  const std::string directive = ".entry ";
+  const size_t at = ptx.find(directive);
+  if (at == std::string::npos) return "";
+  const size_t from = at + directive.size();
+  return ptx.substr(from, ptx.find('(', from) - from);
+}
+
+}  // namespace
+
+std::optional<std::string> withLoadsTogether(const std::string& ptx, const std::string& cubin, int64_t sharedBytes,
+                                             const Target& target, const CompileOptions& options,
+                                             Resources& resources) {
+  constexpr int kRegisters = 65536, kGranule = 8, kMostRegisters = 128, kMostPrograms = 32, kMostThreads = 2048;
+  constexpr int64_t kReservedShared = 1024;
+  constexpr int kFewestLoads = 6, kFewestWaits = 3;
+  const std::string directive = ".reqntid ";
+  const size_t at = ptx.find(directive);
+  auto says = [&](const char* word) { return ptx.find(word) != std::string::npos; };
+  // Products have their operands copied ahead, and registers for accumulators.
+  if (at == std::string::npos || says(".minnctapersm") || says(".maxnreg") || says("setmaxnreg") || says("mma.") ||
+      resources.spill_store_bytes > 0 || resources.registers <= 0)
+    return std::nullopt;
+  const int threads = std::atoi(ptx.c_str() + at + directive.size());
+  if (threads < 32) return std::nullopt;
+  const int bound = std::min(kMostRegisters, kRegisters / threads / kGranule * kGranule);
+  if (resources.registers + kGranule > bound) return std::nullopt;
+  const auto before = readSass(cubin, entryOf(ptx), target.sm);
+  if (!before) return std::nullopt;
+  const Loads apart = mostLoads(*before);
+  if (apart.loads < kFewestLoads || apart.waits < kFewestWaits) return std::nullopt;
+
+  std::string looser = ptx;
+  looser.insert(at, ".maxnreg " + std::to_string(bound) + "\n");
+  Resources after;
+  CompileOptions quiet = options;
+  quiet.onRemark = nullptr;
+  Result<std::string> code = runPtxas(looser, target, quiet, after);
+  if (!code || after.spill_store_bytes > 0 || after.spill_load_bytes > 0) return std::nullopt;
+  const auto made = readSass(*code, entryOf(ptx), target.sm);
+  if (!made) return std::nullopt;
+  const Loads together = mostLoads(*made);
+  auto onTheirWay = [&](const Loads& loads, int64_t registers) {
+    const int64_t granules = (registers + kGranule - 1) / kGranule * kGranule;
+    int64_t programs = std::min<int64_t>({kMostPrograms, kMostThreads / threads, kRegisters / (granules * threads)});
+    programs = std::min(programs, (target.maxSharedBytes + kReservedShared) / (sharedBytes + kReservedShared));
+    return static_cast<double>(programs * loads.loads) / std::max(1, loads.waits);
+  };
+  if (2 * onTheirWay(together, after.registers) < 3 * onTheirWay(apart, resources.registers)) return std::nullopt;
+  resources = std::move(after);
+  return std::move(*code);
+}
+
+}  // namespace tile::ir
