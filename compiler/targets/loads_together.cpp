@@ -3,7 +3,8 @@
 // next into the same registers: ten latencies an iteration. Told that there is room, it starts them together.
 //
 // Counted in the machine code: loads, and how often something waits for those on their way. The new code is kept if all
-// warps of a multiprocessor together have half as many again on their way.
+// warps of a multiprocessor together have half as many again on their way, and are not many fewer: in straight lines
+// other programs load meanwhile.
 #include <algorithm>
 #include <cstdlib>
 #include <optional>
@@ -18,6 +19,7 @@ namespace {
 
 struct Loads {
   int loads = 0, waits = 0;
+  bool repeated = false;  ///< in a loop
 };
 
 bool isLoad(const SassInstruction& inst) { return inst.opcode() == 0x981; }
@@ -55,7 +57,8 @@ Loads mostLoads(const SassKernel& kernel) {
     const Loads loads = loadsOf(kernel, loop.blocks);
     if (loads.loads > most.loads) most = loads;
   }
-  return most.loads ? most : loadsOf(kernel, {{0, static_cast<int>(kernel.code.size())}});
+  most.repeated = most.loads > 0;
+  return most.repeated ? most : loadsOf(kernel, {{0, static_cast<int>(kernel.code.size())}});
 }
 
 std::string entryOf(const std::string& ptx) {
@@ -100,13 +103,19 @@ std::optional<std::string> withLoadsTogether(const std::string& ptx, const std::
   const auto made = readSass(*code, entryOf(ptx), target.sm);
   if (!made) return std::nullopt;
   const Loads together = mostLoads(*made);
-  auto onTheirWay = [&](const Loads& loads, int64_t registers) {
+  auto programsWith = [&](int64_t registers) {
     const int64_t granules = (registers + kGranule - 1) / kGranule * kGranule;
-    int64_t programs = std::min<int64_t>({kMostPrograms, kMostThreads / threads, kRegisters / (granules * threads)});
-    programs = std::min(programs, (target.maxSharedBytes + kReservedShared) / (sharedBytes + kReservedShared));
+    const int64_t programs =
+        std::min<int64_t>({kMostPrograms, kMostThreads / threads, kRegisters / (granules * threads)});
+    return std::min(programs, (target.maxSharedBytes + kReservedShared) / (sharedBytes + kReservedShared));
+  };
+  const int64_t many = programsWith(resources.registers), fewer = programsWith(after.registers);
+  if (apart.repeated != together.repeated || (apart.repeated ? 5 * fewer < 2 * many : 4 * fewer < 3 * many))
+    return std::nullopt;
+  auto onTheirWay = [](const Loads& loads, int64_t programs) {
     return static_cast<double>(programs * loads.loads) / std::max(1, loads.waits);
   };
-  if (2 * onTheirWay(together, after.registers) < 3 * onTheirWay(apart, resources.registers)) return std::nullopt;
+  if (2 * onTheirWay(together, fewer) < 3 * onTheirWay(apart, many)) return std::nullopt;
   resources = std::move(after);
   return std::move(*code);
 }
