@@ -112,8 +112,12 @@ class CommonSources {
     return true;
   }
 
-  /// Widens to 64 bits behind the exchange: half of the bytes, and one operation.
+  /// Widens to 64 bits behind the exchange: half of the bytes, and one operation. A few numbers of each thread
+  /// (places of rows) are exchanged at little cost, and loops would widen them again and again.
   void narrow(ConvertOp convert) {
+    constexpr int kFewRegisters = 8;
+    const auto layout = layoutOf(cast<RankedTensorType>(convert.getType()));
+    if (!layout || layout->numRegs() <= kFewRegisters) return;
     auto* op = convert.getSource().getDefiningOp();
     if (!isa_and_nonnull<arith::ExtSIOp, arith::ExtUIOp>(op) || op->getBlock() != convert->getBlock()) return;
     if (bitsOf(op->getResult(0)) != 64 || bitsOf(op->getOperand(0)) == 1) return;

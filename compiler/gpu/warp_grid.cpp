@@ -331,8 +331,24 @@ int defaultWarps(func::FuncOp func, const Target& target) {
   return warps;
 }
 
+/// Whether threads combine what they have in every step of an innermost loop (a recurrence whose steps sum): the more
+/// warps, the longer each waits for the others.
+static bool meetsInSteps(func::FuncOp func) {
+  return func
+      .walk([](LoopLikeOpInterface loop) {
+        bool meets = false, hasInner = false;
+        loop->walk([&](Operation* op) {
+          meets |= isa<ReduceOp, ScanOp>(op);
+          hasInner |= op != loop.getOperation() && isa<LoopLikeOpInterface>(op);
+        });
+        return meets && !hasInner ? WalkResult::interrupt() : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
 int warpsOfFew(func::FuncOp func, int ofMany, const Target& target) {
   constexpr int kLeastElements = 4, kMostWarps = 16;
+  if (meetsInSteps(func)) return ofMany;
   const int64_t largest = largestTile(func);
   int warps = ofMany;
   while (warps >= 4 && 2 * warps <= kMostWarps && int64_t{kLeastElements} * 2 * warps * target.lanes <= largest &&

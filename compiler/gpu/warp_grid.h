@@ -62,7 +62,8 @@ int planWarps(mlir::func::FuncOp func);
 /// one access of each lane.
 int defaultWarps(mlir::func::FuncOp func, const Target& target);
 /// The number for them where each program has a multiprocessor for itself, `ofMany` where they share it: up to 16, as long
-/// as each thread has four elements of the largest tile. No other program's warps hide what these wait for.
+/// as each thread has four elements of the largest tile; not where threads combine in every step of a loop. No other
+/// program's warps hide what these wait for.
 int warpsOfFew(mlir::func::FuncOp func, int ofMany, const Target& target);
 
 }  // namespace tile::ir

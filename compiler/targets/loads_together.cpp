@@ -110,7 +110,7 @@ std::optional<std::string> withLoadsTogether(const std::string& ptx, const std::
     return std::min(programs, (target.maxSharedBytes + kReservedShared) / (sharedBytes + kReservedShared));
   };
   const int64_t many = programsWith(resources.registers), fewer = programsWith(after.registers);
-  if (apart.repeated != together.repeated || (apart.repeated ? 5 * fewer < 2 * many : 4 * fewer < 3 * many))
+  if (apart.repeated != together.repeated || (apart.repeated ? 5 * fewer < 2 * many : 8 * fewer < 7 * many))
     return std::nullopt;
   auto onTheirWay = [](const Loads& loads, int64_t programs) {
     return static_cast<double>(programs * loads.loads) / std::max(1, loads.waits);

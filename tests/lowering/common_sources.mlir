@@ -49,3 +49,20 @@ func.func @wide(%at: tensor<1x256xi32, #own>, %p: !tile.ptr<i32>, %y: !tile.ptr<
   tile.scatter %g, %z offsets %places : tensor<1x256xi32, #all> : tensor<1x256xf32, #all>, !tile.ptr<f32>
   return
 }
+
+// -----
+
+// A few numbers of each thread stay as they are.
+#own = #tile.layout<128x1 regs [] lanes [0:32*1] warps [0:4*32]>
+#rows = #tile.layout<128x1 regs [0:8*16] lanes [rep:8, 0:4*1] warps [0:4*4]>
+// CHECK-LABEL: func.func @few(
+// CHECK: %[[W:.*]] = arith.extsi
+// CHECK: tile.convert %[[W]] : tensor<128x1xi64,
+func.func @few(%at: tensor<128x1xi32, #own>, %p: !tile.ptr<i32>, %y: !tile.ptr<i64>) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %f = tile.gather %p offsets %at : tensor<128x1xi32, #own> : !tile.ptr<i32> -> tensor<128x1xi32, #own>
+  %w = arith.extsi %f : tensor<128x1xi32, #own> to tensor<128x1xi64, #own>
+  %c = tile.convert %w : tensor<128x1xi64, #own> -> tensor<128x1xi64, #rows>
+  %places = tile.convert %at : tensor<128x1xi32, #own> -> tensor<128x1xi32, #rows>
+  tile.scatter %c, %y offsets %places : tensor<128x1xi32, #rows> : tensor<128x1xi64, #rows>, !tile.ptr<i64>
+  return
+}

@@ -9,7 +9,7 @@
 // CHECK-NOT: ld.global
 // CHECK: griddepcontrol.wait;
 // CHECK: mov.u32 %[[AT:r[0-9]+]], %ctaid.x;
-// CHECK: setp.gt.u32 %[[LAST:p[0-9]+]], %{{r[0-9]+}}, -2305;
+// CHECK: setp.lt.s32 %[[LAST:p[0-9]+]], %{{r[0-9]+}}, 0;
 // CHECK: @%[[LAST]] griddepcontrol.launch_dependents;
 // CHECK: ld.global
 // OLD-NOT: tile_waits_for_stream
@@ -24,7 +24,7 @@ func.func @copy(%x: !tile.view<1xf32>, %y: !tile.view<1xf32>) attributes {tile.k
 // Of smaller programs more run at the same time.
 // CHECK: .entry small
 // CHECK: griddepcontrol.wait;
-// CHECK: setp.gt.u32 %[[LAST:p[0-9]+]], %{{r[0-9]+}}, -4609;
+// CHECK: setp.lt.s32 %[[LAST:p[0-9]+]], %{{r[0-9]+}}, 0;
 // CHECK: @%[[LAST]] griddepcontrol.launch_dependents;
 // CHECK: ld.global
 func.func @small(%x: !tile.view<1xf32>, %y: !tile.view<1xf32>) attributes {tile.kernel, tile.num_warps = 1 : i32} {

@@ -62,6 +62,29 @@ func.func @row(%x: !tile.view<1xf32>, %y: !tile.view<1xf32>) attributes {tile.ke
 
 // -----
 
+// A recurrence whose steps sum: more warps would wait for each other longer.
+// ALL-LABEL: func.func @steps
+// ALL-SAME: attributes {tile.kernel, tile.num_warps = 4 : i32}
+func.func @steps(%x: !tile.view<1xf32>, %y: !tile.view<1xf32>, %n: i32) attributes {tile.kernel} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %start = tile.load %x[%c0 : i32] : !tile.view<1xf32> -> tensor<8192xf32>
+  %end = scf.for %i = %c0 to %n step %c1 iter_args(%state = %start) -> (tensor<8192xf32>) : i32 {
+    %sum = tile.reduce %state axis 0 : (tensor<8192xf32>) -> tensor<1xf32> {
+    ^bb0(%a: f32, %b: f32):
+      %c = arith.addf %a, %b : f32
+      tile.yield %c : f32
+    }
+    %all = tile.broadcast %sum : tensor<1xf32> -> tensor<8192xf32>
+    %next = arith.subf %state, %all : tensor<8192xf32>
+    scf.yield %next : tensor<8192xf32>
+  }
+  tile.store %end, %y[%c0 : i32] : tensor<8192xf32>, !tile.view<1xf32>
+  return
+}
+
+// -----
+
 // ALL-LABEL: func.func @short_row
 // MANY-SAME: tile.num_warps = 4 : i32, tile.varies_with_grid
 // FEW-SAME: tile.num_warps = 8 : i32, tile.varies_with_grid

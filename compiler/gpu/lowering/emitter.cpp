@@ -92,7 +92,8 @@ llvm::Type* slotType(llvm::IRBuilder<>& b, llvm::Type* type) { return type->isIn
 /// Programs that have ended count as having triggered: of many, which the hardware starts and ends by the hundred thousand,
 /// only those that may run when the last one starts say so themselves. Triggers come one by one: on an H200, 131072
 /// programs of four warps took 0.161 ms with one each and 0.085 ms so. (Counted in 32 bits: where that wraps, a trigger
-/// comes early or not at all, which nothing but time depends on.)
+/// comes early or not at all, which nothing but time depends on. The comparison with 0 is one that ptxas makes of a
+/// uniform register: any other has it keep the program's number, and what is computed from it, in registers of threads.)
 llvm::Value* isAmongLastPrograms(Emitter& e, int warps) {
   using namespace llvm;
   constexpr int kMostMultiprocessors = 144, kMostPrograms = 32, kMostWarps = 64;  // of a chip, of each of them
@@ -106,7 +107,7 @@ llvm::Value* isAmongLastPrograms(Emitter& e, int warps) {
                        behind(Intrinsic::nvvm_read_ptx_sreg_nctaid_y, Intrinsic::nvvm_read_ptx_sreg_ctaid_y));
   left = e.b.CreateAdd(e.b.CreateMul(left, read(Intrinsic::nvvm_read_ptx_sreg_nctaid_x)),
                        behind(Intrinsic::nvvm_read_ptx_sreg_nctaid_x, Intrinsic::nvvm_read_ptx_sreg_ctaid_x));
-  return e.b.CreateICmpULT(left, e.i32(atOnce));
+  return e.b.CreateICmpSLT(e.b.CreateSub(left, e.i32(atOnce)), e.i32(0));
 }
 
 /// Layouts come from assign_layouts; a tile without one, or for another number of warps, is a compiler bug to report.
