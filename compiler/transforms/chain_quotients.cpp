@@ -25,11 +25,23 @@ bool isUnsigned(Operation* op) { return isa<arith::DivUIOp, arith::RemUIOp>(op);
 bool isQuotient(Operation* op) { return isa_and_nonnull<arith::DivSIOp, arith::DivUIOp>(op); }
 bool isDivision(Operation* op) { return isQuotient(op) || isa_and_nonnull<arith::RemSIOp, arith::RemUIOp>(op); }
 
-/// The numbers whose product a divisor is, the same for all elements of a tile, in an order of their own.
+/// The number behind a tile of equal elements: what was spread over it.
+Value spread(Value tile) {
+  while (isa_and_nonnull<SplatOp, BroadcastOp, ReshapeOp>(tile.getDefiningOp()))
+    tile = tile.getDefiningOp()->getOperand(0);
+  return tile;
+}
+
+bool isOneNumber(Value value) {
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  return !type || type.getNumElements() == 1;
+}
+
+/// The numbers whose product a divisor is, in an order of their own.
 class Factors {
  public:
   explicit Factors(Value product) {
-    add(product);
+    if (!add(product, /*isSpread=*/false)) all_.assign(1, product);
     llvm::sort(all_, [](Value a, Value b) { return a.getAsOpaquePointer() < b.getAsOpaquePointer(); });
   }
   size_t size() const { return all_.size(); }
@@ -42,13 +54,15 @@ class Factors {
   }
 
  private:
-  void add(Value product) {
+  /// False: a factor has several numbers and was spread, along its rows or along its columns, which are other factors.
+  bool add(Value product, bool isSpread) {
     constexpr size_t kMost = 16;
-    while (isa_and_nonnull<SplatOp, BroadcastOp, ReshapeOp>(product.getDefiningOp()))
-      product = product.getDefiningOp()->getOperand(0);
-    auto times = product.getDefiningOp<arith::MulIOp>();
-    if (!times || all_.size() > kMost) return all_.push_back(product);
-    add(times.getLhs()), add(times.getRhs());
+    const Value from = spread(product);
+    isSpread |= from != product;
+    auto times = from.getDefiningOp<arith::MulIOp>();
+    if (times && all_.size() <= kMost) return add(times.getLhs(), isSpread) && add(times.getRhs(), isSpread);
+    all_.push_back(from);
+    return !isSpread || isOneNumber(from);
   }
   SmallVector<Value> all_;
 };

@@ -121,3 +121,32 @@ func.func @product(%y: !tile.view<2xf32>, %i: i32, %w: i32, %h: i32, %a: tensor<
   tile.store %c, %y[%row, %plane : i32, i32] : tensor<16x16xf32>, !tile.view<2xf32>
   return
 }
+
+// -----
+
+// Sizes of the rows are not sizes of the columns, though both lie in one vector.
+// CHECK-LABEL: func.func @rows_and_columns
+// CHECK-DAG: %[[ROWS:.*]] = tile.broadcast %{{.*}} : tensor<16x1xi32> -> tensor<16x16xi32>
+// CHECK-DAG: %[[COLUMNS:.*]] = tile.broadcast %{{.*}} : tensor<1x16xi32> -> tensor<16x16xi32>
+// CHECK-DAG: %[[PLANES:.*]] = arith.muli %[[COLUMNS]]
+// CHECK-DAG: %[[ROW:.*]] = arith.divsi %[[I:.*]], %[[ROWS]]
+// CHECK-DAG: arith.remsi %[[ROW]]
+// CHECK-DAG: arith.divsi %[[I]], %[[PLANES]]
+func.func @rows_and_columns(%sizes: !tile.ptr<i32>, %y: !tile.ptr<i32>, %n: i32) attributes {tile.kernel} {
+  %o = tile.iota : tensor<16xi32>
+  %w = tile.gather %sizes offsets %o : tensor<16xi32> : !tile.ptr<i32> -> tensor<16xi32>
+  %col = tile.reshape %w : tensor<16xi32> -> tensor<16x1xi32>
+  %row = tile.reshape %w : tensor<16xi32> -> tensor<1x16xi32>
+  %down = tile.broadcast %col : tensor<16x1xi32> -> tensor<16x16xi32>
+  %across = tile.broadcast %row : tensor<1x16xi32> -> tensor<16x16xi32>
+  %all = tile.iota : tensor<256xi32>
+  %i = tile.reshape %all : tensor<256xi32> -> tensor<16x16xi32>
+  %h = tile.splat %n : i32 -> tensor<16x16xi32>
+  %q = arith.divsi %i, %down : tensor<16x16xi32>
+  %r = arith.remsi %q, %h : tensor<16x16xi32>
+  %size = arith.muli %across, %h : tensor<16x16xi32>
+  %p = arith.divsi %i, %size : tensor<16x16xi32>
+  %s = arith.addi %p, %r : tensor<16x16xi32>
+  tile.scatter %s, %y offsets %i : tensor<16x16xi32> : tensor<16x16xi32>, !tile.ptr<i32>
+  return
+}
