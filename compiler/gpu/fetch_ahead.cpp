@@ -61,7 +61,7 @@ class Fetcher {
       llvm::SetVector<Operation*> early;
       for (Operation* load : loads)
         if (!fetch(load)) early.insert(load);
-      if (!hasProduct(loop)) early = loadsOfAddresses(loop);
+      if (!hasProduct(loop)) early = comeEarly(loop, loadsOfAddresses(loop));
       if (!hasProduct(loop) && early.empty()) {
         if (loadFarAhead(loop)) continue;
         early = smallLoadsBesideMeetings(loop);
@@ -131,8 +131,7 @@ class Fetcher {
     return loads;
   }
 
-  /// Loads of the loop's own body that say where it, or a branch in it, reads or writes elsewhere, or whether it does,
-  /// and themselves need no others of it.
+  /// Loads of the loop's own body that say where it, or a branch in it, reads or writes elsewhere, or whether it does.
   static llvm::SetVector<Operation*> loadsOfAddresses(scf::ForOp loop) {
     llvm::SetVector<Operation*> all;
     loop.getBody()->walk<WalkOrder::PreOrder>([&](Operation* op) {
@@ -161,6 +160,16 @@ class Fetcher {
       return WalkResult::advance();
     });
     return all;
+  }
+
+  /// Those that can come early: one that cannot (it needs another load of the loop, or the loop writes there) would keep
+  /// the others from it.
+  static llvm::SetVector<Operation*> comeEarly(scf::ForOp loop, llvm::SetVector<Operation*> loads) {
+    loads.remove_if([&](Operation* load) {
+      const CopySlice slice(loop, {load});
+      return !slice.obstacle().empty() || slice.needsGuard() || !slice.carried().empty();
+    });
+    return loads;
   }
 
   /// How far an index moves on from one iteration to the next: counted up, or down from where it begins (`n - 1 - i`).

@@ -111,3 +111,75 @@ func.func @branch(%table: !tile.ptr<i32> {tile.align = 16 : i32}, %x: !tile.ptr<
   tile.scatter %sum, %y offsets %o : tensor<256xi32> : tensor<256xf32>, !tile.ptr<f32>
   return
 }
+
+// -----
+
+// A factor that stands at that place, and under which the row is read, cannot be on its way; the place can.
+// CHECK-LABEL: func.func @chain
+// CHECK: %[[TABLE:.*]] = tile.ptr_add %arg0
+// CHECK: %[[FIRST:.*]] = tile.gather %[[TABLE]]
+// CHECK: scf.for {{.*}} iter_args({{.*}}, %[[PLACE:.*]] = %[[FIRST]]) -> (tensor<256xf32>, i32)
+// CHECK: %[[AHEAD:.*]] = tile.ptr_add %arg0
+// CHECK: %[[NEXT:.*]] = tile.gather %[[AHEAD]]
+// CHECK: %[[FACTOR:.*]] = tile.ptr_add %arg2, %[[PLACE]]
+// CHECK: tile.gather %[[FACTOR]] : !tile.ptr<f32> -> f32
+// CHECK: scf.yield %{{.*}}, %[[NEXT]]
+func.func @chain(%table: !tile.ptr<i32> {tile.align = 16 : i32}, %x: !tile.ptr<f32> {tile.align = 16 : i32},
+                 %w: !tile.ptr<f32>, %y: !tile.ptr<f32>, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %zero = arith.constant dense<0.0> : tensor<256xf32>
+  %none = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %o = tile.iota : tensor<256xi32>
+  %sum = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero) -> (tensor<256xf32>) : i32 {
+    %p = tile.ptr_add %table, %i : !tile.ptr<i32>, i32
+    %place = tile.gather %p : !tile.ptr<i32> -> i32
+    %q = tile.ptr_add %w, %place : !tile.ptr<f32>, i32
+    %factor = tile.gather %q : !tile.ptr<f32> -> f32
+    %counts = arith.cmpf ogt, %factor, %none : f32
+    %s = scf.if %counts -> (tensor<256xf32>) {
+      %row = tile.ptr_add %x, %place : !tile.ptr<f32>, i32
+      %v = tile.gather %row offsets %o : tensor<256xi32> : !tile.ptr<f32> -> tensor<256xf32>
+      %f = tile.splat %factor : f32 -> tensor<256xf32>
+      %m = arith.mulf %v, %f : tensor<256xf32>
+      %t = arith.addf %acc, %m : tensor<256xf32>
+      scf.yield %t : tensor<256xf32>
+    } else {
+      scf.yield %acc : tensor<256xf32>
+    }
+    scf.yield %s : tensor<256xf32>
+  }
+  tile.scatter %sum, %y offsets %o : tensor<256xi32> : tensor<256xf32>, !tile.ptr<f32>
+  return
+}
+
+// -----
+
+// Places that a branch of the loop writes stay where they are.
+// CHECK-LABEL: func.func @written
+// CHECK: scf.for {{.*}} iter_args(%{{[a-z0-9]*}} = %{{[a-z0-9_]*}}) -> (tensor<256xf32>)
+// CHECK: tile.gather
+// CHECK: scf.if
+func.func @written(%table: !tile.ptr<i32> {tile.align = 16 : i32}, %x: !tile.ptr<f32> {tile.align = 16 : i32},
+                   %y: !tile.ptr<f32>, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %zero = arith.constant dense<0.0> : tensor<256xf32>
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %o = tile.iota : tensor<256xi32>
+  %sum = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero) -> (tensor<256xf32>) : i32 {
+    %p = tile.ptr_add %table, %i : !tile.ptr<i32>, i32
+    %place = tile.gather %p : !tile.ptr<i32> -> i32
+    %row = tile.ptr_add %x, %place : !tile.ptr<f32>, i32
+    %v = tile.gather %row offsets %o : tensor<256xi32> : !tile.ptr<f32> -> tensor<256xf32>
+    %there = arith.cmpi sge, %place, %c0 : i32
+    scf.if %there {
+      %next = arith.addi %i, %c1 : i32
+      %q = tile.ptr_add %table, %next : !tile.ptr<i32>, i32
+      tile.scatter %c0, %q : i32, !tile.ptr<i32>
+    }
+    %t = arith.addf %acc, %v : tensor<256xf32>
+    scf.yield %t : tensor<256xf32>
+  }
+  tile.scatter %sum, %y offsets %o : tensor<256xi32> : tensor<256xf32>, !tile.ptr<f32>
+  return
+}
