@@ -13,7 +13,8 @@ using namespace llvm;
 
 /// The constant in the narrow type, or null where widening it would not give it back.
 Constant* narrowed(Constant* wide, Instruction::CastOps widening, Type* narrow) {
-  if (isa<UndefValue>(wide)) return PoisonValue::get(narrow);
+  if (isa<PoisonValue>(wide)) return PoisonValue::get(narrow);
+  if (isa<UndefValue>(wide)) return UndefValue::get(narrow);  // less than any number of 64 bits, not poison
   if (auto* number = dyn_cast<ConstantInt>(wide)) {
     const unsigned from = narrow->getIntegerBitWidth(), to = number->getBitWidth();
     const APInt cut = number->getValue().trunc(from);
