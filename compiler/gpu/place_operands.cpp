@@ -450,7 +450,7 @@ class PlaceOperandsPass : public PassWrapper<PlaceOperandsPass, OperationPass<fu
     if (!warps) warps = warpsOf(func);
     if (!warps) {
       const int ofMany = chooseWarps(func);
-      warps = chooseByGrid(func, options_(), ofMany, warpsOfFew(func, ofMany));
+      warps = chooseByGrid(func, options_(), ofMany, planWarpsOfFew(func, ofMany));
     }
     setWarps(func, warps);
     Placer(func, target_(), warps).run();
@@ -473,19 +473,6 @@ class PlaceOperandsPass : public PassWrapper<PlaceOperandsPass, OperationPass<fu
     const RegisterEstimate registers = estimateRegisters(*trial, warps);
     constexpr int kOfTwoPrograms = 216;
     return registers.registers + RegisterEstimate::kOther > kOfTwoPrograms ? 2 * warps : warps;
-  }
-
-  /// Of one warpgroup, two programs share a multiprocessor. Where there is one, a second warpgroup takes the place of the
-  /// other program, and all of the shared memory holds stages.
-  static int warpsOfFew(func::FuncOp func, int ofMany) {
-    constexpr int64_t kLeastRows = 64, kLeastElements = 64 * 32;
-    if (ofMany != 4 || func->hasAttr("tile.programs")) return ofMany;
-    const bool isDivided = func.walk([](DotOp dot) {
-      ArrayRef<int64_t> shape = dot.getResult().getType().getShape();
-      const bool isLarge = std::max(shape[0], shape[1]) >= kLeastRows && shape[0] * shape[1] >= kLeastElements;
-      return isLarge ? WalkResult::interrupt() : WalkResult::advance();
-    }).wasInterrupted();
-    return isDivided ? 2 * ofMany : ofMany;
   }
 
   /// Products of single warps have all they need in registers.

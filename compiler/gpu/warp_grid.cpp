@@ -261,6 +261,20 @@ int planWarps(func::FuncOp func) {
   return largest > 128 * 128 ? 8 : 4;
 }
 
+/// A kernel that says how many programs share a multiprocessor has registers for no more warps.
+static bool sharesAsAsked(func::FuncOp func) { return func->hasAttr("tile.programs"); }
+
+int planWarpsOfFew(func::FuncOp func, int ofMany) {
+  constexpr int64_t kLeastRows = 64, kLeastElements = 64 * 32;
+  if (ofMany != 4 || sharesAsAsked(func)) return ofMany;
+  const bool isDivided = func.walk([](DotOp dot) {
+    const int64_t rows = rowsOf(dot), columns = colsOf(dot);
+    const bool isLarge = std::max(rows, columns) >= kLeastRows && rows * columns >= kLeastElements;
+    return isLarge ? WalkResult::interrupt() : WalkResult::advance();
+  }).wasInterrupted();
+  return isDivided ? 2 * ofMany : ofMany;
+}
+
 /// Elements of the largest tile.
 static int64_t largestTile(func::FuncOp func) {
   int64_t largest = 0;
@@ -348,7 +362,7 @@ static bool meetsInSteps(func::FuncOp func) {
 
 int warpsOfFew(func::FuncOp func, int ofMany, const Target& target) {
   constexpr int kLeastElements = 4, kMostWarps = 16;
-  if (meetsInSteps(func)) return ofMany;
+  if (sharesAsAsked(func) || meetsInSteps(func)) return ofMany;
   const int64_t largest = largestTile(func);
   int warps = ofMany;
   while (warps >= 4 && 2 * warps <= kMostWarps && int64_t{kLeastElements} * 2 * warps * target.lanes <= largest &&

@@ -57,13 +57,16 @@ class WarpGrids {
 /// The number of warps for a kernel with products that does not set one: at least 4, and enough for accumulators of at
 /// most 128 registers per thread.
 int planWarps(mlir::func::FuncOp func);
+/// The number where each program has a multiprocessor for itself, `ofMany` where they share it. Of one warpgroup, two
+/// programs share; where there is one, a second warpgroup takes the place of the other program, and all of the shared
+/// memory holds stages.
+int planWarpsOfFew(mlir::func::FuncOp func, int ofMany);
 /// The number for other kernels: 4, more if a thread would hold too much of their tiles (estimateRegisters), one if no
 /// tile has more than two elements for each thread of a warp, or a kernel without loops no more than a warp reads with
 /// one access of each lane.
 int defaultWarps(mlir::func::FuncOp func, const Target& target);
-/// The number for them where each program has a multiprocessor for itself, `ofMany` where they share it: up to 16, as long
-/// as each thread has four elements of the largest tile; not where threads combine in every step of a loop. No other
-/// program's warps hide what these wait for.
+/// planWarpsOfFew for them: up to 16, as long as each thread has four elements of the largest tile; not where threads
+/// combine in every step of a loop. No other program's warps hide what these wait for.
 int warpsOfFew(mlir::func::FuncOp func, int ofMany, const Target& target);
 
 }  // namespace tile::ir

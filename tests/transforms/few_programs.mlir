@@ -105,3 +105,15 @@ func.func @shorter_row(%x: !tile.view<1xf32>, %y: !tile.view<1xf32>) attributes 
   tile.store %a, %y[%c0 : i32] : tensor<512xf32>, !tile.view<1xf32>
   return
 }
+
+// -----
+
+// Three programs on a multiprocessor, as the kernel asks, leave no registers for more warps of each.
+// ALL-LABEL: func.func @asked_row
+// ALL-SAME: attributes {tile.kernel, tile.num_warps = 4 : i32, tile.programs = 3 : i32}
+func.func @asked_row(%x: !tile.view<1xf32>, %y: !tile.view<1xf32>) attributes {tile.kernel, tile.programs = 3 : i32} {
+  %c0 = arith.constant 0 : i32
+  %a = tile.load %x[%c0 : i32] : !tile.view<1xf32> -> tensor<4096xf32>
+  tile.store %a, %y[%c0 : i32] : tensor<4096xf32>, !tile.view<1xf32>
+  return
+}
