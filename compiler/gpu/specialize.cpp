@@ -174,7 +174,7 @@ class Specializer {
     bool fits = false;
     for (const RolePlan& plan : plans) {
       memory = wanted;
-      memory.limit = sharedBytesEach(target_, plan.programs) - options_.reservedSharedBytes;
+      memory.limit = bytesOfRings(plan.programs);
       fits = chooseMemory(func_, memory, shares, alternating);
       // The next plan would be a warpgroup alone: two programs need no room for what the estimate overlooks.
       const bool isLast = plan.warpgroups == 1 && plan.programs == 2;
@@ -202,6 +202,11 @@ class Specializer {
                          std::move(memory), roles,            std::move(alternating),  byThreads_, std::move(rawRings)};
   }
 
+  /// Shared memory of each of `programs` on a multiprocessor, without what conversions turned out to need.
+  int64_t bytesOfRings(int programs) const {
+    return sharedBytesEach(target_, programs) - options_.reservedSharedBytes;
+  }
+
   /// If the kernel asks for a number of programs per multiprocessor, and they have room, keeps only plans with that
   /// number.
   bool keepAskedPrograms(std::vector<RolePlan>& plans, MemoryPlan memory) const {
@@ -209,7 +214,7 @@ class Specializer {
     if (!asked) return false;
     std::vector<RolePlan> kept = plans;
     llvm::erase_if(kept, [&](const RolePlan& plan) { return plan.programs != asked; });
-    memory.limit = sharedBytesEach(target_, asked);
+    memory.limit = bytesOfRings(asked);
     if (kept.empty() || !memory.choose()) return false;
     plans = std::move(kept);
     return true;

@@ -99,7 +99,7 @@ std::optional<std::string> withLoadsTogether(const std::string& ptx, const std::
   CompileOptions quiet = options;
   quiet.onRemark = nullptr;
   Result<std::string> code = runPtxas(looser, target, quiet, after);
-  if (!code || after.spill_store_bytes > 0 || after.spill_load_bytes > 0) return std::nullopt;
+  if (!code || after.spill_store_bytes > 0 || after.spill_load_bytes > 0 || after.registers <= 0) return std::nullopt;
   const auto made = readSass(*code, entryOf(ptx), target.sm);
   if (!made) return std::nullopt;
   const Loads together = mostLoads(*made);

@@ -89,8 +89,8 @@ namespace {
 /// One .param per slot of the ABI.
 llvm::Type* slotType(llvm::IRBuilder<>& b, llvm::Type* type) { return type->isIntegerTy(1) ? b.getInt8Ty() : type; }
 
-/// Programs that have ended count as having triggered: of many, which the hardware starts and ends by the hundred thousand,
-/// only those that may run when the last one starts say so themselves. Triggers come one by one: on an H200, 131072
+/// Programs that have ended count as having triggered: of many, which the hardware starts and ends by the hundred
+/// thousand, only those that may run when the last one starts say so themselves. Triggers come one by one: on an H200, 131072
 /// programs of four warps took 0.161 ms with one each and 0.085 ms so. (Counted in 32 bits: where that wraps, a trigger
 /// comes early or not at all, which nothing but time depends on. The comparison with 0 is one that ptxas makes of a
 /// uniform register: any other has it keep the program's number, and what is computed from it, in registers of threads.)
@@ -179,7 +179,8 @@ void Emitter::waitForStream() {
     b.CreateIntrinsic(llvm::Intrinsic::nvvm_griddepcontrol_launch_dependents, {});
     return;
   }
-  inlineAsm(b.getVoidTy(), "@$0 griddepcontrol.launch_dependents;", "b,~{memory}", {isAmongLastPrograms(*this, numWarps_)});
+  inlineAsm(b.getVoidTy(), "@$0 griddepcontrol.launch_dependents;", "b,~{memory}",
+            {isAmongLastPrograms(*this, numWarps_)});
 }
 
 // One .param per slot of the ABI, then the hidden ones (runtime/abi.h).
