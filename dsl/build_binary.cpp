@@ -167,7 +167,7 @@ Result<KernelBinary> build_binary(const KernelCore& core, const ConfigWords& con
                  {}};
   if (policy.on_compile) policy.on_compile(fmt::format("{} for {}: {}", trace->symbol, target, why));
   Result<KernelBinary> binary = compile_trace(*trace, core, config, target, needs_ptx, options, nullptr);
-  if (binary && policy.use_disk) 
+  if (binary && policy.use_disk)
     disk.store_kernel(key_for(options.few_programs && binary->varies_with_grid), *binary);
   return binary;
 }

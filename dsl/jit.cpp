@@ -80,41 +80,61 @@ void remark_on_variants(const KernelCore& core, const ConfigWords& config) {
   fmt::print(stderr, "{}", remark.to_string());
 }
 
-/// Finds or makes the entry; an entry that failed for a reason that may pass (device, policy) is not kept. `few`: for
-/// launches of at most one program per multiprocessor. `bounded`: where the configuration has kMostVariants already, code
-/// that takes nothing for granted about integer scalars does.
+/// Which of a kernel's code a launch takes.
+struct Wanted {
+  bool few = false;      ///< for at most one program per multiprocessor
+  bool bounded = false;  ///< beyond kMostVariants of a configuration: what takes nothing for granted about integer scalars
+  const Stream* stream = nullptr;
+  const Grid* grid = nullptr;
+  /// Whether code for the other kind of launches, which is as right, will do where it is loaded: nothing can be loaded
+  /// while a graph is captured, and a launch without programs is not worth a compilation.
+  bool takesEither() const { return grid && (grid->empty() || stream->capturing()); }
+};
+
+/// The entry for `spec`; null: there is none. The cache is locked.
+std::shared_ptr<LoadedKernel> find_entry(const KernelCore& core, const Device* device, std::span<const uint64_t> config,
+                                         std::span<const uint64_t> spec, const Wanted& wanted) {
+  std::shared_ptr<LoadedKernel> other;
+  for (const auto& e : core.entries) {
+    if (!e->is(device, config, spec)) continue;
+    if (e->is_for(wanted.few)) return e;
+    if (e->is_loaded()) other = e;
+  }
+  return other && wanted.takesEither() ? other : nullptr;
+}
+
+/// Finds or makes the entry; an entry that failed for a reason that may pass (device, policy) is not kept.
 std::shared_ptr<LoadedKernel> find_or_build(KernelCore& core, const std::shared_ptr<Device>& device,
                                             std::span<const uint64_t> config, std::span<const uint64_t> spec,
-                                            bool few, bool bounded = false) {
+                                            const Wanted& wanted) {
   std::shared_ptr<LoadedKernel> entry;
   Specialization fewer;
-  size_t variants = 0;
   {
     std::shared_lock lock(core.mutex);
-    for (auto& e : core.entries) {
-      if (e->is(device.get(), config, spec) && e->is_for(few)) entry = e;
-      variants += e->is(device.get(), config, e->specialization);
-    }
-    if (!entry && bounded && variants >= kMostVariants) {
-      fewer = without_scalars(core, spec);
-      spec = fewer;
-      for (auto& e : core.entries)
-        if (e->is(device.get(), config, spec) && e->is_for(few)) entry = e;
+    entry = find_entry(core, device.get(), config, spec, wanted);
+    if (!entry && wanted.bounded) {
+      size_t variants = 0;
+      for (const auto& e : core.entries)
+        variants += e->is(device.get(), config, e->specialization) && e->is_for(wanted.few);
+      if (variants >= kMostVariants) {
+        fewer = without_scalars(core, spec);
+        spec = fewer;
+        entry = find_entry(core, device.get(), config, spec, wanted);
+      }
     }
   }
   if (!entry)
     if (std::optional<Error> refusal = cannot_trace(core, config, spec)) return no_entry(std::move(*refusal));
   if (!entry) {
     std::unique_lock lock(core.mutex);
-    for (auto& e : core.entries)
-      if (e->is(device.get(), config, spec) && e->is_for(few)) entry = e;
+    entry = find_entry(core, device.get(), config, spec, wanted);
     if (!entry) {
       entry = std::make_shared<LoadedKernel>();
       entry->config.assign(config.begin(), config.end());
       entry->specialization.assign(spec.begin(), spec.end());
       entry->device = device;
       entry->options = core.options;
-      entry->options.few_programs = few;
+      entry->options.few_programs = wanted.few;
       core.entries.push_back(entry);
     }
   }
@@ -292,7 +312,7 @@ Result<AnyCompiled> AnyKernel::compile(const std::shared_ptr<Device>& device, co
   if (!(alike == core_->options)) with.set_options(options);
   const Specialization full = spec.empty() ? Specialization(core_->params.size(), 0) : spec;
   std::shared_ptr<detail::LoadedKernel> entry =
-      detail::find_or_build(*with.core_, device, config, full, options.few_programs);
+      detail::find_or_build(*with.core_, device, config, full, {.few = options.few_programs});
   if (entry->error) return *entry->error;
   AnyCompiled c;
   c.kernel_ = with.core_;
@@ -308,7 +328,8 @@ Status AnyKernel::launch(StreamAt stream, std::span<const uint64_t> config, std:
   const detail::LoadedKernel* k = core.last.load(std::memory_order_acquire);
   std::shared_ptr<detail::LoadedKernel> entry;
   if (!k || !k->is(&device, config, spec) || !k->is_for(few)) {
-    entry = detail::find_or_build(core, device.shared_from_this(), config, spec, few, /*bounded=*/true);
+    entry = detail::find_or_build(core, device.shared_from_this(), config, spec,
+                                  {.few = few, .bounded = true, .stream = &static_cast<Stream&>(stream), .grid = &grid});
     if (entry->error) return misused(stream, *entry->error);
     core.last.store(entry.get(), std::memory_order_release);
     k = entry.get();

@@ -15,7 +15,13 @@ namespace tile {
 struct Grid {
   int64_t x = 1, y = 1, z = 1;
   bool empty() const { return x == 0 || y == 0 || z == 0; }
-  int64_t programs() const { return x * y * z; }
+  /// The most that 64 bits hold where they are more: launches refuse such grids.
+  int64_t programs() const {
+    int64_t product = 0;
+    if (empty()) return 0;
+    const bool wraps = __builtin_mul_overflow(x, y, &product) || __builtin_mul_overflow(product, z, &product);
+    return wraps ? INT64_MAX : product;
+  }
 };
 
 /// The largest grid a device takes per dimension.

@@ -41,10 +41,8 @@ struct LoadedKernel {
 
   bool is(const Device* d, std::span<const uint64_t> c, std::span<const uint64_t> s) const;
   /// Whether it is the code for launches of few programs (or of many). Once made, what does not vary is for all.
-  bool is_for(bool few) const {
-    return options.few_programs == few ||
-           (made.load(std::memory_order_acquire) && module && !module->info().varies_with_grid);
-  }
+  bool is_for(bool few) const { return options.few_programs == few || (is_loaded() && !module->info().varies_with_grid); }
+  bool is_loaded() const { return made.load(std::memory_order_acquire) && module; }
 };
 
 struct KernelCore : std::enable_shared_from_this<KernelCore> {

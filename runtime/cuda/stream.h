@@ -30,6 +30,7 @@ class CudaStream : public Stream {
 
   Device& device() const override { return device_; }
   void* native() const override { return stream_; }
+  bool capturing() const override;
   Status launch(const Module& module, const Grid& grid, const uint64_t* slots, size_t n) override;
   Status copy_to_device(void* dst, const void* src, size_t bytes) override;
   Status copy_to_host(void* dst, const void* src, size_t bytes) override;
@@ -41,7 +42,6 @@ class CudaStream : public Stream {
 
  private:
   Result<CUdeviceptr> take_ring(const class CudaModule& module);
-  bool capturing() const;
   Status check(CUresult result, const char* call) {
     return device_.check(result, call, last_kernel_.load(std::memory_order_relaxed));
   }

@@ -29,6 +29,7 @@ constexpr int kSharedOptIn = 166912, kSharedDefault = 49152;
 
 constexpr CUresult kInvalidValue = static_cast<CUresult>(1), kInvalidContext = static_cast<CUresult>(201),
                    kNoBinary = static_cast<CUresult>(209), kInvalidHandle = static_cast<CUresult>(400),
+                   kCaptureUnsupported = static_cast<CUresult>(900),
                    kLaunchOutOfResources = static_cast<CUresult>(701), kInvalidDevice = static_cast<CUresult>(101);
 
 struct QueueHandle {
@@ -67,6 +68,7 @@ std::recursive_mutex g_mutex;
 int g_maps_encoded = 0;    ///< calls of cuTensorMapEncodeTiled that succeeded
 int g_maps_to_refuse = 0;  ///< calls of it that will be refused
 unsigned g_last_grid[3]{};
+std::atomic<bool> g_capturing{false};  ///< all streams say so, and nothing can be loaded
 std::atomic<int> g_early_launches{0};  ///< launches allowed to start while the one in front ends
 Context g_primary[kDevices];
 int g_primary_users[kDevices];
@@ -308,6 +310,7 @@ CUresult cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned count,
         std::strcpy(static_cast<char*>(values[i]), "fake assembler: line 1; syntax error\n");
     return CUDA_ERROR_INVALID_PTX;
   }
+  if (g_capturing) return kCaptureUnsupported;
   *module = new LoadedModule{t_current, text, {}};
   return CUDA_SUCCESS;
 }
@@ -448,7 +451,7 @@ CUresult cuStreamGetCtx(CUstream stream, CUcontext* context) {
   return *context = q->context, CUDA_SUCCESS;
 }
 CUresult cuStreamIsCapturing(CUstream, CUstreamCaptureStatus* status) {
-  return *status = CU_STREAM_CAPTURE_STATUS_NONE, CUDA_SUCCESS;
+  return *status = static_cast<CUstreamCaptureStatus>(g_capturing ? 1 : CU_STREAM_CAPTURE_STATUS_NONE), CUDA_SUCCESS;
 }
 CUresult cuEventCreate(CUevent* event, unsigned) {
   NEED_CONTEXT();
@@ -545,6 +548,7 @@ __attribute__((visibility("default"))) void fake_refuse_maps(int calls) {
   const Lock lock(g_mutex);
   g_maps_to_refuse = calls;
 }
+__attribute__((visibility("default"))) void fake_capture(int on) { g_capturing = on != 0; }
 __attribute__((visibility("default"))) int fake_early_launches() { return g_early_launches; }
 __attribute__((visibility("default"))) unsigned fake_last_grid(int dim) {
   const Lock lock(g_mutex);

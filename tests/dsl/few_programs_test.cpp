@@ -1,11 +1,14 @@
 // few_programs_test.cpp - launches of at most one program per multiprocessor and of more: other code where it matters, the
 // same where it does not, in memory and on disk. On a GPU, or over the fake driver (dsl_few_programs_fake_gpu).
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <thread>
 
 #include "dsl/tile.h"
 #include "runtime/cache.h"
+#include "runtime/env.h"
 
 using namespace tile;
 
@@ -74,6 +77,53 @@ TEST_F(FewPrograms, CodeThatDoesNotVaryIsCompiledOnce) {
     EXPECT_EQ(compiles(k, many_), 0u) << "on disk, whoever asks";
     EXPECT_EQ(compiles(k, 1), 0u);
   }
+}
+
+TEST_F(FewPrograms, NothingIsCompiledForALaunchWithoutPrograms) {
+  const auto k = row_sum<4096>();
+  EXPECT_EQ(compiles(k, many_), 1u);
+  EXPECT_EQ(compiles(k, 0), 0u);
+  EXPECT_EQ(compiles(k, 1), 1u);
+}
+
+// 2^64 programs are not few, though they wrap to none; and are refused.
+TEST_F(FewPrograms, GridsThatWrapAreRefused) {
+  const auto k = row_sum<4096>();
+  EXPECT_EQ(compiles(k, many_), 1u);
+  const uint64_t before = jit_stats().compiles;
+  const Grid huge{int64_t{1} << 32, int64_t{1} << 32};
+  EXPECT_EQ(huge.programs(), INT64_MAX);
+  EXPECT_FALSE(k.try_launch(device_->default_stream(), {}, huge, x_.view(kRow), y_.data()));
+  EXPECT_EQ(jit_stats().compiles, before);
+}
+
+TEST_F(FewPrograms, CapturesTakeWhatIsLoaded) {
+  void* driver = dlopen(env_text(Env::libcuda).value_or("libcuda.so.1").c_str(), RTLD_NOW | RTLD_NOLOAD);
+  auto capture = driver ? reinterpret_cast<void (*)(int)>(dlsym(driver, "fake_capture")) : nullptr;
+  if (!capture) GTEST_SKIP() << "needs the fake driver";
+  const auto k = row_sum<4096>(), other = row_sum<2048>();
+  EXPECT_EQ(compiles(k, many_), 1u);
+  capture(1);
+  EXPECT_EQ(compiles(k, 1), 0u) << "loads nothing; the code for many programs is right for one";
+  EXPECT_FALSE(other.try_launch(device_->default_stream(), {}, Grid{1}, x_.view(kRow), y_.data())) << "was never launched";
+  capture(0);
+  EXPECT_EQ(compiles(k, 1), 1u) << "now that it can be loaded";
+  EXPECT_TRUE(other.try_launch(device_->default_stream(), {}, Grid{1}, x_.view(kRow), y_.data()));
+}
+
+TEST_F(FewPrograms, ThreadsLaunchFewAndManyAtOnce) {
+  const auto k = row_sum<4096>();
+  const uint64_t before = jit_stats().compiles;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 8; ++t)
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 50; ++i) {
+        Status s = k.try_launch(device_->default_stream(), {}, Grid{(t + i) % 2 ? many_ : 1}, x_.view(kRow), y_.data());
+        EXPECT_TRUE(s) << s.error().to_string();
+      }
+    });
+  for (std::thread& t : threads) t.join();
+  EXPECT_EQ(jit_stats().compiles - before, 2u);
 }
 
 TEST_F(FewPrograms, MayBeAskedFor) {
