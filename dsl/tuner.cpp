@@ -9,6 +9,7 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
+#include <exception>
 #include <mutex>
 #include <numeric>
 #include <optional>
@@ -183,14 +184,16 @@ class Stopwatch {
   bool hung_ = false;
 };
 
-/// Fills `m` from checks and compiles; the first error of each candidate is its problem.
+/// Fills `m` from checks and compiles; the first error of each candidate is its problem. What a kernel's body or grid
+/// function throws on any thread leaves this one, as it leaves a launch.
 std::vector<std::optional<Error>> build_all(const TuneJob& job, const TuneOptions& options, Display& display,
                                             std::vector<TuneMeasurement>& m) {
   std::vector<std::optional<Error>> errors(job.candidates);
   std::atomic<size_t> next{0}, good{0};
   std::mutex telling;  // counts are told in their order
   size_t finished = 0;
-  const auto work = [&] {
+  std::exception_ptr thrown;
+  const auto build_next = [&] {
     for (size_t i; (i = next++) < job.candidates;) {
       Status fits = job.check ? job.check(i) : ok();
       if (!fits) {
@@ -206,12 +209,22 @@ std::vector<std::optional<Error>> build_all(const TuneJob& job, const TuneOption
       display({TuneProgress::Phase::compiling, ++finished, job.candidates, good, "", 0});
     }
   };
+  const auto work = [&] {
+    try {
+      build_next();
+    } catch (...) {
+      next = job.candidates;
+      const std::lock_guard lock(telling);
+      if (!thrown) thrown = std::current_exception();
+    }
+  };
   const size_t cores = std::max(1u, std::thread::hardware_concurrency());
   const size_t wanted = options.threads > 0 ? static_cast<size_t>(options.threads) : cores;
   std::vector<std::thread> threads;
   for (size_t t = 1; t < std::min(wanted, job.candidates); ++t) threads.emplace_back(work);
   work();
   for (std::thread& t : threads) t.join();
+  if (thrown) std::rethrow_exception(thrown);
   return errors;
 }
 

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <set>
+#include <stdexcept>
 #include <thread>
 
 #include "dsl/tile.h"
@@ -63,6 +64,20 @@ TuneOptions quiet() {
   TuneOptions o;
   o.show = false;
   return o;
+}
+
+// Every other candidate, so that some thread that the tuner started meets one.
+TEST(Tune, WhatKernelsThrowLeavesTheTuner) {
+  Scripted s(std::vector<double>(64, 100.0));
+  TuneJob job = s.job();
+  job.build = [](size_t i) -> Result<Resources> {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    if (i % 2) throw std::runtime_error("of a grid function");
+    return Resources{};
+  };
+  TuneOptions options = quiet();
+  options.threads = 4;
+  EXPECT_THROW((void)run_tuning(host()->default_stream(), job, options), std::runtime_error);
 }
 
 TEST(Tune, TheFastestWinsAndLosersLeaveEarly) {
