@@ -166,11 +166,17 @@ Result<KernelBinary> assembleGpu(mlir::ModuleOp module, mlir::func::FuncOp kerne
     KernelBinary same = bare;
     return emitGpu(kernel, target, options, contextAgain, same);
   };
+  CompileOptions ofFew = options;
+  ofFew.fewPrograms = true;
+  const bool varies = mayLoadTogether(*ptx, *cubin, target, ofFew, binary.resources);
+  binary.varies_with_grid |= varies;
+  const bool alone = varies && options.fewPrograms;  // nobody needs the registers that another program would
   if (auto better =
           observer.time("again", [&] { return assembleAgain(emitted, *ptx, target, options, binary.resources); }))
     *cubin = std::move(*better);
   else if (auto another = observer.time("another", [&] {
-             return withAnotherProgram(*ptx, binary.shared_bytes, target, options, binary.resources);
+             return alone ? std::nullopt
+                          : withAnotherProgram(*ptx, binary.shared_bytes, target, options, binary.resources);
            }))
     *cubin = std::move(*another);
   else if (auto together = observer.time("together", [&] {

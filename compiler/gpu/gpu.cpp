@@ -47,6 +47,7 @@ void addLayoutPasses(mlir::OpPassManager& passes, const Target& target, const Co
   passes.addPass(createReduceWholePass());
   passes.addPass(createEarlyReductionsPass());
   if (target.hasWgmma) passes.addPass(createDeferReductionsPass());
+  passes.addPass(createMoreInFlightPass(targetOf, optionsOf));  // what it makes of reductions are several
   if (target.hasWgmma) passes.addPass(createAsyncWaitsPass(optionsOf));
   if (target.hasTma) passes.addPass(createHandScalarsPass());
   passes.addPass(createPartWaysPass());
@@ -89,6 +90,7 @@ void registerGpuPasses(std::function<const Target&()> target, std::function<cons
   mlir::registerPass([] { return createReduceWholePass(); });
   mlir::registerPass([] { return createEarlyReductionsPass(); });
   mlir::registerPass([] { return createDeferReductionsPass(); });
+  mlir::registerPass([=] { return createMoreInFlightPass(target, options); });
   mlir::registerPass([=] { return createAsyncWaitsPass(options); });
   mlir::registerPass([] { return createHandScalarsPass(); });
   mlir::registerPass([] { return createPartWaysPass(); });

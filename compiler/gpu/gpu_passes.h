@@ -26,6 +26,9 @@ std::unique_ptr<mlir::Pass> createReduceWholePass();
 std::unique_ptr<mlir::Pass> createEarlyReductionsPass();
 /// Reduces sums that loops only accumulate across lanes and warps once, behind the loop.
 std::unique_ptr<mlir::Pass> createDeferReductionsPass();
+/// Lets loops without products do several iterations at a time, with their loads together, for launches of at most one
+/// program per multiprocessor.
+std::unique_ptr<mlir::Pass> createMoreInFlightPass(TargetOf target, OptionsOf options);
 /// Puts tile.mma_wait where results of asynchronous products are needed, and releases of stages behind it.
 std::unique_ptr<mlir::Pass> createAsyncWaitsPass(OptionsOf options = {});
 /// Lets the producer compute, ahead of time, the scalars that consumers need before they can begin.

@@ -14,17 +14,20 @@
 namespace tile::ir {
 using namespace mlir;
 
-bool unrollBy(scf::ForOp loop, int64_t factor) {
+bool unrollBy(scf::ForOp loop, int64_t factor, bool anyStep, scf::ForOp* rest) {
   APInt step;
-  if (!matchPattern(loop.getStep(), m_ConstantInt(&step)) || !step.isStrictlyPositive()) return false;
+  const bool isConstant = matchPattern(loop.getStep(), m_ConstantInt(&step));
+  if (isConstant ? !step.isStrictlyPositive() : !anyStep) return false;
   // The number of iterations is counted as one without a sign. By steps of 1 a negative one ends both loops at once.
-  if (!loop.getStaticTripCount() && (!step.isOne() || loop.getUnsignedCmp())) {
+  if (!loop.getStaticTripCount() && (!isConstant || !step.isOne() || loop.getUnsignedCmp())) {
     OpBuilder b(loop);
     const Value low = loop.getLowerBound(), high = loop.getUpperBound();
     loop.setUpperBound(loop.getUnsignedCmp() ? arith::MaxUIOp::create(b, loop.getLoc(), low, high).getResult()
                                              : arith::MaxSIOp::create(b, loop.getLoc(), low, high).getResult());
   }
-  return succeeded(loopUnrollByFactor(loop, factor));
+  const auto made = loopUnrollByFactor(loop, factor);
+  if (rest) *rest = succeeded(made) && made->epilogueLoopOp ? *made->epilogueLoopOp : scf::ForOp();
+  return succeeded(made);
 }
 
 namespace {

@@ -4,8 +4,9 @@
 
 namespace tile::ir {
 
-/// `factor` bodies an iteration, and a loop behind it for what remains; a loop that runs over nothing still does. Only
-/// loops whose step is a constant: false for others, which stay as they are.
-bool unrollBy(mlir::scf::ForOp loop, int64_t factor);
+/// `factor` bodies an iteration, and a loop behind it for what remains (`rest`; null: there is none); a loop that runs
+/// over nothing still does. Only loops whose step is a constant, unless `anyStep` (it is positive: guard_steps): false
+/// for others, which stay.
+bool unrollBy(mlir::scf::ForOp loop, int64_t factor, bool anyStep = false, mlir::scf::ForOp* rest = nullptr);
 
 }  // namespace tile::ir

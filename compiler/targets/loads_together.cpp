@@ -2,11 +2,15 @@
 // any ptxas aims at as many warps as it can have, and where a loop loads ten rows it reads one, uses it, and reads the
 // next into the same registers: ten latencies an iteration. Told that there is room, it starts them together.
 //
+// Of launches of at most one program per multiprocessor no warps are lost: there, two loads that wait for each other are
+// enough for a try.
+//
 // Counted in the machine code: loads, and how often something waits for those on their way. The new code is kept if all
 // warps of a multiprocessor together have half as many again on their way, and are not many fewer: in straight lines
 // other programs load meanwhile.
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <optional>
 #include <utility>
 
@@ -69,32 +73,57 @@ std::string entryOf(const std::string& ptx) {
   return ptx.substr(from, ptx.find('(', from) - from);
 }
 
-}  // namespace
+constexpr int kRegisters = 65536, kGranule = 8;
+constexpr const char* kThreads = ".reqntid ";
 
-std::optional<std::string> withLoadsTogether(const std::string& ptx, const std::string& cubin, int64_t sharedBytes,
-                                             const Target& target, const CompileOptions& options,
-                                             Resources& resources) {
-  constexpr int kRegisters = 65536, kGranule = 8, kMostRegisters = 128, kMostPrograms = 32, kMostThreads = 2048;
-  constexpr int64_t kReservedShared = 1024;
-  constexpr int kFewestLoads = 6, kFewestWaits = 3;
-  const std::string directive = ".reqntid ";
-  const size_t at = ptx.find(directive);
+/// Code whose loads wait for each other, and could have more registers.
+struct Apart {
+  Loads loads;
+  int threads = 0, bound = 0;  ///< of a program; of a thread's registers
+};
+
+std::optional<Apart> loadsApart(const std::string& ptx, const std::string& cubin, const Target& target,
+                                const CompileOptions& options, const Resources& resources) {
+  // Of several programs, others load meanwhile: it takes more to be worth their registers.
+  const bool few = options.fewPrograms;
+  const int fewestLoads = few ? 2 : 6, fewestWaits = few ? 2 : 3, mostRegisters = few ? 248 : 128;
+  const size_t at = ptx.find(kThreads);
   auto says = [&](const char* word) { return ptx.find(word) != std::string::npos; };
   // Products have their operands copied ahead, and registers for accumulators.
   if (at == std::string::npos || says(".minnctapersm") || says(".maxnreg") || says("setmaxnreg") || says("mma.") ||
       resources.spill_store_bytes > 0 || resources.registers <= 0)
     return std::nullopt;
-  const int threads = std::atoi(ptx.c_str() + at + directive.size());
-  if (threads < 32) return std::nullopt;
-  const int bound = std::min(kMostRegisters, kRegisters / threads / kGranule * kGranule);
-  if (resources.registers + kGranule > bound) return std::nullopt;
+  Apart apart;
+  apart.threads = std::atoi(ptx.c_str() + at + std::strlen(kThreads));
+  if (apart.threads < 32) return std::nullopt;
+  apart.bound = std::min(mostRegisters, kRegisters / apart.threads / kGranule * kGranule);
+  if (resources.registers + kGranule > apart.bound) return std::nullopt;
   const auto before = readSass(cubin, entryOf(ptx), target.sm);
   if (!before) return std::nullopt;
-  const Loads apart = mostLoads(*before);
-  if (apart.loads < kFewestLoads || apart.waits < kFewestWaits) return std::nullopt;
+  apart.loads = mostLoads(*before);
+  if (apart.loads.loads < fewestLoads || apart.loads.waits < fewestWaits) return std::nullopt;
+  return apart;
+}
+
+}  // namespace
+
+bool mayLoadTogether(const std::string& ptx, const std::string& cubin, const Target& target,
+                     const CompileOptions& options, const Resources& resources) {
+  return loadsApart(ptx, cubin, target, options, resources).has_value();
+}
+
+std::optional<std::string> withLoadsTogether(const std::string& ptx, const std::string& cubin, int64_t sharedBytes,
+                                             const Target& target, const CompileOptions& options,
+                                             Resources& resources) {
+  constexpr int kMostPrograms = 32, kMostThreads = 2048;
+  constexpr int64_t kReservedShared = 1024;
+  const auto given = loadsApart(ptx, cubin, target, options, resources);
+  if (!given) return std::nullopt;
+  const Loads apart = given->loads;
+  const int threads = given->threads;
 
   std::string looser = ptx;
-  looser.insert(at, ".maxnreg " + std::to_string(bound) + "\n");
+  looser.insert(ptx.find(kThreads), ".maxnreg " + std::to_string(given->bound) + "\n");
   Resources after;
   CompileOptions quiet = options;
   quiet.onRemark = nullptr;
@@ -103,7 +132,8 @@ std::optional<std::string> withLoadsTogether(const std::string& ptx, const std::
   const auto made = readSass(*code, entryOf(ptx), target.sm);
   if (!made) return std::nullopt;
   const Loads together = mostLoads(*made);
-  auto programsWith = [&](int64_t registers) {
+  auto programsWith = [&](int64_t registers) -> int64_t {
+    if (options.fewPrograms) return 1;
     const int64_t granules = (registers + kGranule - 1) / kGranule * kGranule;
     const int64_t programs =
         std::min<int64_t>({kMostPrograms, kMostThreads / threads, kRegisters / (granules * threads)});

@@ -55,6 +55,9 @@ std::optional<std::string> withAnotherProgram(const std::string& ptx, int64_t sh
 std::optional<std::string> withLoadsTogether(const std::string& ptx, const std::string& cubin, int64_t sharedBytes,
                                              const Target& target, const CompileOptions& options,
                                              Resources& resources);
+/// Whether that would be tried.
+bool mayLoadTogether(const std::string& ptx, const std::string& cubin, const Target& target,
+                     const CompileOptions& options, const Resources& resources);
 
 /// Fills `resources` from the text `ptxas -v` printed; the warnings in it, one string each, are returned.
 std::vector<std::string> parsePtxasLog(const std::string& log, Resources& resources);

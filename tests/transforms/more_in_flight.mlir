@@ -1,0 +1,142 @@
+// Launches of at most one program per multiprocessor: loops whose loads are too few to keep memory busy do several
+// iterations at a time, with their loads at the top.
+// RUN: tile-opt %s -split-input-file --pass-pipeline='builtin.module(func.func(tile-assign-layouts,canonicalize,cse,tile-more-in-flight))' --tile-target=sm_90a | FileCheck %s --check-prefixes=ALL,MANY
+// RUN: tile-opt %s -split-input-file --pass-pipeline='builtin.module(func.func(tile-assign-layouts,canonicalize,cse,tile-more-in-flight))' --tile-target=sm_90a --tile-few-programs | FileCheck %s --check-prefixes=ALL,FEW
+
+// 8 KB an iteration, 64 KB wanted: eight bodies, all of whose loads come first; sums keep their order. Loops
+// of four, two and one do what remains.
+// ALL-LABEL: func.func @sums
+// ALL-SAME: tile.varies_with_grid
+// MANY: scf.for
+// MANY-COUNT-1: tile.load
+// MANY-NOT: tile.load
+// FEW: scf.for {{.*}} iter_args(%[[A:[a-z0-9]+]] =
+// FEW-COUNT-7: tile.load
+// FEW: %[[X:[a-z0-9_]+]] = tile.load
+// FEW-NOT: tile.load
+// FEW: %[[S0:[a-z0-9_]+]] = arith.addf %[[A]],
+// FEW: %[[S1:[a-z0-9_]+]] = arith.addf %[[S0]],
+// FEW-COUNT-5: arith.addf %
+// FEW: arith.addf %{{.*}}, %[[X]]
+// FEW: scf.for
+// FEW-COUNT-4: tile.load
+// FEW-NOT: tile.load
+// FEW: scf.for
+// FEW-COUNT-2: tile.load
+// FEW-NOT: tile.load
+// FEW: scf.for
+// FEW-COUNT-1: tile.load
+// FEW-NOT: tile.load
+// ALL: return
+func.func @sums(%x: !tile.view<1xf32>, %y: !tile.view<1xf32>, %n: i32) attributes {tile.kernel, tile.num_warps = 16 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c2048 = arith.constant 2048 : i32
+  %zero = arith.constant dense<0.0> : tensor<2048xf32>
+  %r = scf.for %i = %c0 to %n step %c2048 iter_args(%a = %zero) -> (tensor<2048xf32>) : i32 {
+    %u = tile.load %x[%i : i32] : !tile.view<1xf32> -> tensor<2048xf32>
+    %s = arith.addf %a, %u : tensor<2048xf32>
+    scf.yield %s : tensor<2048xf32>
+  }
+  tile.store %r, %y[%c0 : i32] : tensor<2048xf32>, !tile.view<1xf32>
+  return
+}
+
+// -----
+// At places that are read from memory: first the places of all bodies, then what is there. A step of the launch, too.
+// ALL-LABEL: func.func @places
+// FEW: scf.for
+// FEW-COUNT-4: tile.load
+// FEW-COUNT-4: tile.gather
+// FEW-COUNT-4: arith.addf
+// FEW: scf.for
+func.func @places(%x: !tile.ptr<f32>, %at: !tile.view<1xi32>, %y: !tile.view<1xf32>, %n: i32, %step: i32) attributes {tile.kernel, tile.num_warps = 8 : i32} {
+  %c0 = arith.constant 0 : i32
+  %zero = arith.constant dense<0.0> : tensor<2048xf32>
+  %r = scf.for %i = %c0 to %n step %step iter_args(%a = %zero) -> (tensor<2048xf32>) : i32 {
+    %p = tile.load %at[%i : i32] : !tile.view<1xi32> -> tensor<2048xi32>
+    %u = tile.gather %x offsets %p : tensor<2048xi32> : !tile.ptr<f32> -> tensor<2048xf32>
+    %s = arith.addf %a, %u : tensor<2048xf32>
+    scf.yield %s : tensor<2048xf32>
+  }
+  tile.store %r, %y[%c0 : i32] : tensor<2048xf32>, !tile.view<1xf32>
+  return
+}
+
+// -----
+// Not where the loop writes what it reads, where each address comes from the load before, where a load is enough, or
+// where the kernel wants several programs on a multiprocessor.
+// ALL-LABEL: func.func @written
+// ALL-NOT: varies_with_grid
+// ALL: scf.for
+// ALL: tile.load
+// ALL-NOT: tile.load
+// ALL: return
+func.func @written(%x: !tile.view<1xf32>, %n: i32) attributes {tile.kernel, tile.num_warps = 16 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c2048 = arith.constant 2048 : i32
+  scf.for %i = %c0 to %n step %c2048 : i32 {
+    %u = tile.load %x[%i : i32] : !tile.view<1xf32> -> tensor<2048xf32>
+    %v = arith.addf %u, %u : tensor<2048xf32>
+    tile.store %v, %x[%i : i32] : tensor<2048xf32>, !tile.view<1xf32>
+  }
+  return
+}
+
+// -----
+// ALL-LABEL: func.func @chain
+// ALL-NOT: varies_with_grid
+// ALL: scf.for
+// ALL: tile.gather
+// ALL-NOT: tile.gather
+// ALL: return
+func.func @chain(%next: !tile.ptr<i32>, %y: !tile.view<1xi32>, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant dense<0> : tensor<512xi32>
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%a = %zero) -> (tensor<512xi32>) : i32 {
+    %u = tile.gather %next offsets %a : tensor<512xi32> : !tile.ptr<i32> -> tensor<512xi32>
+    scf.yield %u : tensor<512xi32>
+  }
+  tile.store %r, %y[%c0 : i32] : tensor<512xi32>, !tile.view<1xi32>
+  return
+}
+
+// -----
+// ALL-LABEL: func.func @enough
+// ALL-NOT: varies_with_grid
+// ALL: scf.for
+// ALL: tile.load
+// ALL-NOT: tile.load
+// ALL: return
+func.func @enough(%x: !tile.view<1xf32>, %y: !tile.view<1xf32>, %n: i32) attributes {tile.kernel, tile.num_warps = 16 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c16384 = arith.constant 16384 : i32
+  %zero = arith.constant dense<0.0> : tensor<16384xf32>
+  %r = scf.for %i = %c0 to %n step %c16384 iter_args(%a = %zero) -> (tensor<16384xf32>) : i32 {
+    %u = tile.load %x[%i : i32] : !tile.view<1xf32> -> tensor<16384xf32>
+    %s = arith.addf %a, %u : tensor<16384xf32>
+    scf.yield %s : tensor<16384xf32>
+  }
+  tile.store %r, %y[%c0 : i32] : tensor<16384xf32>, !tile.view<1xf32>
+  return
+}
+
+// -----
+// ALL-LABEL: func.func @shared
+// ALL-NOT: varies_with_grid
+// ALL: scf.for
+// ALL: tile.load
+// ALL-NOT: tile.load
+// ALL: return
+func.func @shared(%x: !tile.view<1xf32>, %y: !tile.view<1xf32>, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32, tile.programs = 2 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c512 = arith.constant 512 : i32
+  %zero = arith.constant dense<0.0> : tensor<512xf32>
+  %r = scf.for %i = %c0 to %n step %c512 iter_args(%a = %zero) -> (tensor<512xf32>) : i32 {
+    %u = tile.load %x[%i : i32] : !tile.view<1xf32> -> tensor<512xf32>
+    %s = arith.addf %a, %u : tensor<512xf32>
+    scf.yield %s : tensor<512xf32>
+  }
+  tile.store %r, %y[%c0 : i32] : tensor<512xf32>, !tile.view<1xf32>
+  return
+}
