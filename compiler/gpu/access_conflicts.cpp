@@ -120,19 +120,79 @@ std::optional<int64_t> movedBy(Value index, scf::ForOp loop, llvm::function_ref<
   return *a * times;
 }
 
-/// Whether the box of an earlier iteration cannot overlap the box of this one: along some dim both have the same index,
-/// which an iteration moves on by at least the size of the boxes.
+/// An index as another value and a constant that is added to it; products of constants are constants.
+std::pair<Value, int64_t> withoutConstants(Value index) {
+  auto constantOf = [](Value value) -> std::optional<int64_t> {
+    APInt x, y;
+    if (matchPattern(value, m_ConstantInt(&x))) return x.getSExtValue();
+    auto product = value.getDefiningOp<arith::MulIOp>();
+    if (!product || !matchPattern(product.getLhs(), m_ConstantInt(&x)) ||
+        !matchPattern(product.getRhs(), m_ConstantInt(&y)))
+      return std::nullopt;
+    return x.getSExtValue() * y.getSExtValue();
+  };
+  int64_t by = 0;
+  while (auto add = index.getDefiningOp<arith::AddIOp>()) {
+    const auto left = constantOf(add.getLhs()), right = constantOf(add.getRhs());
+    if (!left && !right) break;
+    if (std::abs(by += right.value_or(left.value_or(0))) > INT32_MAX) break;
+    index = right ? add.getLhs() : add.getRhs();
+  }
+  return {index, by};
+}
+
+/// Where an access goes along one dim: `extent` elements from an index on.
+struct Along {
+  Value index;
+  int64_t extent;
+};
+
+/// What an access covers: along the dims of a view, or offsets from a pointer that an index was added to.
+struct Reach {
+  SmallVector<Value, 2> from;  ///< the view; the pointer and the offsets
+  SmallVector<Along> dims;
+};
+
+std::optional<Reach> reachOf(Operation* op, llvm::function_ref<const Facts&()> facts) {
+  if (const auto box = boxOf(op)) {
+    Reach reach{{box->view}, {}};
+    for (auto [dim, index] : llvm::enumerate(box->indices)) reach.dims.push_back({index, box->size(dim)});
+    return reach;
+  }
+  auto behind = [&](Value pointer, Value offsets) -> std::optional<Reach> {
+    auto add = pointer.getDefiningOp<PtrAddOp>();
+    if (!add || !offsets) return std::nullopt;
+    const Range range = facts().rangeOf(offsets);
+    if (range.min < INT32_MIN || range.max > INT32_MAX) return std::nullopt;
+    return Reach{{add.getPtr(), offsets}, {{add.getOffset(), range.max - range.min + 1}}};
+  };
+  if (auto gather = dyn_cast<GatherOp>(op)) return behind(gather.getPtr(), gather.getOffsets());
+  if (auto scatter = dyn_cast<ScatterOp>(op)) return behind(scatter.getPtr(), scatter.getOffsets());
+  return std::nullopt;
+}
+
+/// Whether two accesses of an iteration, or one of an earlier iteration and one of this, cannot overlap: along some dim
+/// both have the same index but for a constant, and the constants, or what an iteration moves the index on by, are at
+/// least the extents apart.
 bool stepsAcross(const MemoryAccess& earlier, const MemoryAccess& later, llvm::function_ref<const Facts&()> facts) {
   auto loop = dyn_cast_if_present<scf::ForOp>(earlier.loop);
-  if (!loop || !earlier.op || !later.op || later.carried) return false;
-  const auto x = boxOf(earlier.op), y = boxOf(later.op);
-  if (!x || !y || x->view != y->view || !loop.isDefinedOutsideOfLoop(x->view)) return false;
-  const int64_t step = std::clamp<int64_t>(facts().rangeOf(loop.getStep()).min, 0, INT32_MAX);
-  for (auto [dim, index] : llvm::enumerate(y->indices)) {
-    if (x->indices[dim] != index) continue;
-    const auto moved = movedBy(index, loop, facts);
-    if (!moved || std::abs(*moved) > INT32_MAX) continue;
-    if (step * std::abs(*moved) >= std::max(x->size(dim), y->size(dim))) return true;
+  if (earlier.carried != (loop != nullptr) || !earlier.op || !later.op || later.carried) return false;
+  const auto x = reachOf(earlier.op, facts), y = reachOf(later.op, facts);
+  if (!x || !y || x->from != y->from) return false;
+  if (loop && !llvm::all_of(x->from, [&](Value v) { return loop.isDefinedOutsideOfLoop(v); })) return false;
+  for (auto [before, now] : llvm::zip(x->dims, y->dims)) {
+    const auto [base, first] = withoutConstants(before.index);
+    const auto [same, second] = withoutConstants(now.index);
+    if (base != same) continue;
+    const int64_t extent = std::max(before.extent, now.extent), further = second - first;
+    if (!loop) {
+      if (std::abs(further) >= extent) return true;
+      continue;
+    }
+    const auto moved = movedBy(base, loop, facts);
+    if (!moved || *moved == 0 || std::abs(*moved) > INT32_MAX) continue;
+    const int64_t step = std::clamp<int64_t>(facts().rangeOf(loop.getStep()).min, 0, INT32_MAX);
+    if (step * std::abs(*moved) + (*moved > 0 ? further : -further) >= extent) return true;
   }
   return false;
 }

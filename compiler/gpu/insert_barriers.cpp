@@ -6,6 +6,7 @@
 // to one argument need no barrier
 //   - if one tile is read and written in place under one layout: every thread has its own elements;
 //   - if two boxes of a view agree in those dims along which threads lie, whatever the other dims are;
+//   - if they are boxes whose indices, but for constants, are the same, and the constants lie a box apart;
 //   - from one iteration to the next, if the loop's counter moves the box on by at least its extent; the same with
 //     pointers. Where it is known only at run time how far they move, the barrier is put under a condition
 //     (places_apart.h);
