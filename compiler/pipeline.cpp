@@ -168,21 +168,28 @@ Result<KernelBinary> assembleGpu(mlir::ModuleOp module, mlir::func::FuncOp kerne
   };
   CompileOptions ofFew = options;
   ofFew.fewPrograms = true;
-  const bool varies = mayLoadTogether(*ptx, *cubin, target, ofFew, binary.resources);
-  binary.varies_with_grid |= varies;
-  const bool alone = varies && options.fewPrograms;  // nobody needs the registers that another program would
-  if (auto better =
-          observer.time("again", [&] { return assembleAgain(emitted, *ptx, target, options, binary.resources); }))
-    *cubin = std::move(*better);
-  else if (auto another = observer.time("another", [&] {
-             return alone ? std::nullopt
-                          : withAnotherProgram(*ptx, binary.shared_bytes, target, options, binary.resources);
-           }))
-    *cubin = std::move(*another);
-  else if (auto together = observer.time("together", [&] {
-             return withLoadsTogether(*ptx, *cubin, binary.shared_bytes, target, options, binary.resources);
-           }))
-    *cubin = std::move(*together);
+  binary.varies_with_grid |= mayLoadTogether(*ptx, *cubin, target, ofFew, binary.resources);
+  auto together = [&] {
+    return observer.time("together", [&] {
+      return withLoadsTogether(*ptx, *cubin, binary.shared_bytes, target, options, binary.resources);
+    });
+  };
+  auto another = [&](Resources& resources) {
+    return observer.time("another", [&] {
+      return withAnotherProgram(*ptx, binary.shared_bytes, target, options, resources);
+    });
+  };
+  std::optional<std::string> better = options.fewPrograms ? together() : std::nullopt;
+  if (!better)
+    better = observer.time("again", [&] { return assembleAgain(emitted, *ptx, target, options, binary.resources); });
+  if (!better && options.fewPrograms) {  // the other program would not come
+    Resources unused = binary.resources;
+    binary.varies_with_grid |= another(unused).has_value();
+  } else if (!better) {
+    better = another(binary.resources);
+    if (!better) better = together();
+  }
+  if (better) *cubin = std::move(*better);
   observer.dump("cubin", *cubin);
   binary.format = BinaryFormat::cubin;
   binary.bytes = std::move(*cubin);

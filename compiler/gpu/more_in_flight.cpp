@@ -2,8 +2,9 @@
 // of at most one program per multiprocessor.
 // Before: layouts; a loop without products loads, computes, loads again. Where many programs share a multiprocessor,
 //         others load meanwhile; a program that has it for itself waits for all of memory's latency in every iteration.
-// After:  the body of such a loop is that of several iterations, with their loads at its top; loops of half as many, and
-//         so on, do what remains. As many iterations as bring the bytes wanted on their way, and as registers have room for.
+// After:  the body of such a loop is that of several iterations, with their loads at its top; loops of half as many,
+//         and so on, do what remains. As many iterations as bring the bytes wanted on their way, and as registers and
+//         instruction caches have room for.
 //
 // Sums stay in their order. Loads stay where somebody might write what they read: the program (through the same
 // argument), or others (atomics that order memory, volatile reads). A walk along pointers that are loaded, each from
@@ -30,8 +31,9 @@ namespace {
 
 /// Bytes on their way that keep a multiprocessor's share of the second-level cache busy: its latency times 64 a cycle.
 constexpr int64_t kWantedBytes = 64 << 10;
-/// Iterations in one body at most, and operations of such a body: more cost compile time and the instruction cache.
-constexpr int64_t kMostBodies = 8, kMostOperations = 1024;
+/// Iterations in one body at most, and what a thread does in such a body, in words that it computes: more would not fit
+/// the instruction caches, and an iteration of so much work waits for little besides.
+constexpr int64_t kMostBodies = 8, kMostWork = 768;
 
 bool isTile(Type type) { return isa<RankedTensorType>(type); }
 bool isRead(Operation* op) { return isa<LoadOp, GatherOp>(op); }
@@ -102,16 +104,17 @@ class MoreInFlight {
   /// How many iterations a body should have; 1: it stays.
   int64_t bodies() {
     if (loop_->hasAttr("tile.unroll") || !isPlain()) return 1;  // whoever asks for a number gets that
-    int64_t bytes = 0, registers = 0, operations = 0;
+    int64_t bytes = 0, registers = 0, work = 1;
     for (Operation& op : *loop_.getBody()) {
-      ++operations;
+      work += workOf(&op);
       if (!canMove(&op) || !moves(&op)) continue;
       const Type type = op.getResult(0).getType();
       bytes += isTile(type) ? tileBytes(type) : elementBytes(type);
       registers += registersOf(type);
     }
     if (bytes == 0) return 1;
-    int64_t bodies = std::min({kMostBodies, kWantedBytes / bytes, kMostOperations / operations, freeRegisters() / registers});
+    int64_t bodies =
+        std::min({kMostBodies, kWantedBytes / bytes, kMostWork / work, freeRegisters() / registers});
     if (const auto trips = loop_.getStaticTripCount()) bodies = std::min<int64_t>(bodies, trips->getSExtValue());
     return bodies < 2 ? 1 : int64_t{1} << llvm::Log2_64(static_cast<uint64_t>(bodies));
   }
@@ -161,6 +164,16 @@ class MoreInFlight {
     return llvm::all_of(op->getOperands(), [&](Value operand) {
       return isKnownAhead(operand, loads + isRead(op), open, varies);
     });
+  }
+
+  /// Words that a thread computes, roughly its instructions.
+  static int64_t workOf(Operation* op) {
+    constexpr int64_t kOfExchange = 24;  // lanes, or all threads, hand each other what they have
+    if (op->hasTrait<OpTrait::ConstantLike>() || op->hasTrait<OpTrait::IsTerminator>()) return 0;
+    int64_t work = scratchOf(op) || op->getNumRegions() ? kOfExchange : 0;
+    for (Value value : op->getNumRegions() ? ValueRange(op->getOperands()) : ValueRange(op->getResults()))
+      work += registersOf(value.getType());
+    return work;
   }
 
   /// Registers of a thread besides what it carries, reads from outside of the loop, and computes with. One program has

@@ -2,8 +2,9 @@
 // any ptxas aims at as many warps as it can have, and where a loop loads ten rows it reads one, uses it, and reads the
 // next into the same registers: ten latencies an iteration. Told that there is room, it starts them together.
 //
-// Of launches of at most one program per multiprocessor no warps are lost: there, two loads that wait for each other are
-// enough for a try.
+// Of launches of at most one program per multiprocessor no warps are lost: there, two loads that wait for each other
+// are enough for a try, and so are spills for the sake of another program (ptxas leaves registers for two of 512
+// threads).
 //
 // Counted in the machine code: loads, and how often something waits for those on their way. The new code is kept if all
 // warps of a multiprocessor together have half as many again on their way, and are not many fewer: in straight lines
@@ -91,7 +92,7 @@ std::optional<Apart> loadsApart(const std::string& ptx, const std::string& cubin
   auto says = [&](const char* word) { return ptx.find(word) != std::string::npos; };
   // Products have their operands copied ahead, and registers for accumulators.
   if (at == std::string::npos || says(".minnctapersm") || says(".maxnreg") || says("setmaxnreg") || says("mma.") ||
-      resources.spill_store_bytes > 0 || resources.registers <= 0)
+      (resources.spill_store_bytes > 0 && !few) || resources.registers <= 0)
     return std::nullopt;
   Apart apart;
   apart.threads = std::atoi(ptx.c_str() + at + std::strlen(kThreads));
@@ -101,8 +102,8 @@ std::optional<Apart> loadsApart(const std::string& ptx, const std::string& cubin
   const auto before = readSass(cubin, entryOf(ptx), target.sm);
   if (!before) return std::nullopt;
   apart.loads = mostLoads(*before);
-  if (apart.loads.loads < fewestLoads || apart.loads.waits < fewestWaits) return std::nullopt;
-  return apart;
+  const bool areApart = apart.loads.loads >= fewestLoads && apart.loads.waits >= fewestWaits;
+  return areApart || resources.spill_store_bytes > 0 ? std::optional(apart) : std::nullopt;
 }
 
 }  // namespace
@@ -129,6 +130,10 @@ std::optional<std::string> withLoadsTogether(const std::string& ptx, const std::
   quiet.onRemark = nullptr;
   Result<std::string> code = runPtxas(looser, target, quiet, after);
   if (!code || after.spill_store_bytes > 0 || after.spill_load_bytes > 0 || after.registers <= 0) return std::nullopt;
+  if (resources.spill_store_bytes > 0) {
+    resources = std::move(after);
+    return std::move(*code);
+  }
   const auto made = readSass(*code, entryOf(ptx), target.sm);
   if (!made) return std::nullopt;
   const Loads together = mostLoads(*made);

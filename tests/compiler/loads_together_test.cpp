@@ -43,12 +43,14 @@ class LoadsTogether : public testing::Test {
   struct Tried {
     int before = 0, after = 0;  ///< registers; `after` 0: the code stays
   };
-  static Tried tried(const std::string& ptx) {
+  static Tried tried(const std::string& ptx, bool few = false) {
     const Target target = lookupTarget("sm_90a").value_or_throw();
     Resources resources;
     const std::string cubin = runPtxas(ptx, target, {}, resources).value_or_throw();
     Tried result{static_cast<int>(resources.registers), 0};
-    if (withLoadsTogether(ptx, cubin, 0, target, {}, resources)) result.after = static_cast<int>(resources.registers);
+    CompileOptions options;
+    options.fewPrograms = few;
+    if (withLoadsTogether(ptx, cubin, 0, target, options, resources)) result.after = static_cast<int>(resources.registers);
     return result;
   }
 };
@@ -63,6 +65,18 @@ TEST_F(LoadsTogether, WhereThereAreMany) {
 TEST_F(LoadsTogether, NotWhereThereAreFewOrTheKernelHasABound) {
   EXPECT_EQ(tried(sumsOf(2)).after, 0);
   EXPECT_EQ(tried(sumsOf(10, ".minnctapersm 6\n")).after, 0);
+}
+
+/// 512 threads, each with 28 sums and as many numbers on their way: two programs would have 64 registers for a thread.
+TEST_F(LoadsTogether, OfFewProgramsWhateverRegistersItTakes) {
+  std::string ptx = sumsOf(14);
+  const std::string threads = ".reqntid 128";
+  ptx.replace(ptx.find(threads), threads.size(), ".reqntid 512");
+  const Tried many = tried(ptx), few = tried(ptx, /*few=*/true);
+  EXPECT_EQ(many.before, few.before);
+  EXPECT_GT(few.after, 64);
+  EXPECT_LE(few.after, 128);
+  EXPECT_EQ(tried(sumsOf(1), /*few=*/true).after, 0);
 }
 
 }  // namespace

@@ -229,3 +229,64 @@ func.func @deep(%p: !tile.view<1xf32>, %n: i32) attributes {tile.kernel, tile.nu
   }}}}}}}}}}}}}}}}}}}}
   return
 }
+
+// -----
+// Boxes of one iteration whose indices differ by constants of a box's size, as unrolled loops have them, meet neither
+// each other nor those of the next iteration, which begin behind the last one.
+// CHECK-LABEL: func.func @several
+// CHECK-NOT: tile.barrier
+// CHECK: return
+func.func @several(%y: !tile.view<1xf32>, %p: !tile.ptr<f32>, %n: i32, %v: f32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c512 = arith.constant 512 : i32
+  %c1536 = arith.constant 1536 : i32
+  %at = tile.iota : tensor<512xi32>
+  %a = tile.splat %v : f32 -> tensor<512xf32>
+  scf.for %i = %c0 to %n step %c1536 : i32 {
+    tile.store %a, %y[%i : i32] : tensor<512xf32>, !tile.view<1xf32>
+    %j = arith.addi %i, %c512 : i32
+    tile.store %a, %y[%j : i32] : tensor<512xf32>, !tile.view<1xf32>
+    %k = arith.addi %j, %c512 : i32
+    tile.store %a, %y[%k : i32] : tensor<512xf32>, !tile.view<1xf32>
+  }
+  scf.for %i = %c0 to %n step %c1536 : i32 {
+    %first = tile.ptr_add %p, %i : !tile.ptr<f32>, i32
+    tile.scatter %a, %first offsets %at : tensor<512xi32> : tensor<512xf32>, !tile.ptr<f32>
+    %j = arith.addi %i, %c512 : i32
+    %second = tile.ptr_add %p, %j : !tile.ptr<f32>, i32
+    tile.scatter %a, %second offsets %at : tensor<512xi32> : tensor<512xf32>, !tile.ptr<f32>
+  }
+  return
+}
+
+// -----
+// Half a box apart they do; and where the next iteration begins in front of where this one ends.
+// CHECK-LABEL: func.func @several_meet
+// CHECK: scf.for
+// CHECK-NEXT: tile.store
+// CHECK: tile.barrier
+// CHECK-NEXT: tile.store
+// CHECK: scf.for
+// CHECK-NEXT: tile.barrier
+// CHECK-NEXT: tile.store
+// CHECK-NOT: tile.barrier
+// CHECK: return
+func.func @several_meet(%y: !tile.view<1xf32>, %z: !tile.view<1xf32>, %n: i32, %v: f32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c256 = arith.constant 256 : i32
+  %c512 = arith.constant 512 : i32
+  %c768 = arith.constant 768 : i32
+  %c1024 = arith.constant 1024 : i32
+  %a = tile.splat %v : f32 -> tensor<512xf32>
+  scf.for %i = %c0 to %n step %c768 : i32 {
+    tile.store %a, %y[%i : i32] : tensor<512xf32>, !tile.view<1xf32>
+    %j = arith.addi %i, %c256 : i32
+    tile.store %a, %y[%j : i32] : tensor<512xf32>, !tile.view<1xf32>
+  }
+  scf.for %i = %c0 to %n step %c512 : i32 {
+    tile.store %a, %z[%i : i32] : tensor<512xf32>, !tile.view<1xf32>
+    %j = arith.addi %i, %c512 : i32
+    tile.store %a, %z[%j : i32] : tensor<512xf32>, !tile.view<1xf32>
+  }
+  return
+}

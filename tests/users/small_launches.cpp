@@ -5,12 +5,15 @@ namespace users {
 namespace {
 
 struct RowCfg {
-  int BLOCK = 4096, warps = 0;
+  int BLOCK = 4096, warps = 0, programs = 132;
 };
-RowCfg row_config(const Env& e) { return {e.field("BLOCK", e.big ? 4096 : 256), e.field("warps", 0)}; }
+RowCfg row_config(const Env& e) {
+  return {e.field("BLOCK", e.big ? 4096 : 256), e.field("warps", 0), e.big ? 132 : 3};
+}
 
 // --- the likeliest token of a row of logits, and its log-probability: one pass with a running maximum
-auto greedy = kernel("user_greedy", [](const RowCfg& c, Tensor<const float, 2> logits, Ptr<int> token, Ptr<float> logp) {
+auto greedy = kernel("user_greedy", [](const RowCfg& c, Tensor<const float, 2> logits, Ptr<int> token,
+                                       Ptr<float> logp) {
                 if (c.warps) num_warps(c.warps);
                 auto r = program_id(0);
                 Tile best = full({c.BLOCK}, -INFINITY, f32), at = zeros({c.BLOCK}, i32), mass = zeros({c.BLOCK}, f32);
@@ -18,7 +21,8 @@ auto greedy = kernel("user_greedy", [](const RowCfg& c, Tensor<const float, 2> l
                   auto x = logits.load({r, j}, {c.BLOCK}, {.pad = -INFINITY});
                   auto higher = x > best;
                   auto top = max(x, best);
-                  mass = mass * where(best == -INFINITY, 0.f, exp(best - top)) + where(x == -INFINITY, 0.f, exp(x - top));
+                  auto kept = where(best == -INFINITY, 0.f, exp(best - top));
+                  mass = mass * kept + where(x == -INFINITY, 0.f, exp(x - top));
                   at = where(higher, j + arange(0, c.BLOCK), at);
                   best = top;
                 }
@@ -27,7 +31,7 @@ auto greedy = kernel("user_greedy", [](const RowCfg& c, Tensor<const float, 2> l
                 store(logp + r, -log(sum(mass * exp(best - top))));
               }).grid([](const RowCfg&, const auto& x, auto, auto) { return Grid{x.shape[0]}; });
 Register r1("greedy", [](Env& e) {
-  const int R = e.big ? 16 : 5, V = e.big ? 128256 : 1003;
+  const int R = e.big ? 16 : 4, V = e.big ? 128256 : 1003;
   auto x = random<float>(e, size_t(R) * V, -8, 8);
   auto token = constant<int>(e, R, -1);
   auto logp = constant<float>(e, R, NAN);
@@ -128,20 +132,20 @@ auto dot_parts = kernel("user_dot_parts", [](const RowCfg& c, Ptr<const float> x
                      acc += load(x + at, {.mask = at < n}) * load(y + at, {.mask = at < n});
                    }
                    store(parts + program_id(0), sum(cast(acc, f64)));
-                 }).grid([](const RowCfg&, auto, auto, auto, int) { return Grid{132}; });
-auto dot_sum = kernel("user_dot_sum", [](Ptr<const double> parts, Ptr<double> result) {
+                 }).grid([](const RowCfg& c, auto, auto, auto, int) { return Grid{c.programs}; });
+auto dot_sum = kernel("user_dot_sum", [](const RowCfg& c, Ptr<const double> parts, Ptr<double> result) {
                  auto i = arange(0, 256);
-                 store(result, sum(load(parts + i, {.mask = i < 132})));
-               }).grid([](const NoConfig&, auto, auto) { return Grid{1}; });
+                 store(result, sum(load(parts + i, {.mask = i < c.programs})));
+               }).grid([](const RowCfg&, auto, auto) { return Grid{1}; });
 Register r4("grid_dot", [](Env& e) {
   const int N = e.big ? 1 << 24 : 100003;
+  const RowCfg c = row_config(e);
   auto x = random<float>(e, N), y = random<float>(e, N);
-  auto parts = constant<double>(e, 132, NAN), result = constant<double>(e, 1, NAN);
-  RowCfg c = row_config(e);
+  auto parts = constant<double>(e, c.programs, NAN), result = constant<double>(e, 1, NAN);
   Job j;
   j.mbytes = 8e-6 * N;
   j.add(dot_parts, c, x.p, y.p, parts.p, N);
-  j.add(dot_sum, {}, parts.p, result.p);
+  j.add(dot_sum, c, parts.p, result.p);
   j.check = [=] {
     double sum = 0;
     for (int i = 0; i < N; ++i) sum += x[i] * y[i];
