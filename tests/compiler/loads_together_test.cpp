@@ -67,9 +67,9 @@ TEST_F(LoadsTogether, NotWhereThereAreFewOrTheKernelHasABound) {
   EXPECT_EQ(tried(sumsOf(10, ".minnctapersm 6\n")).after, 0);
 }
 
-/// 512 threads, each with 28 sums and as many numbers on their way: two programs would have 64 registers for a thread.
+/// 512 threads, each with 20 sums and as many numbers on their way: two programs would have 64 registers for a thread.
 TEST_F(LoadsTogether, OfFewProgramsWhateverRegistersItTakes) {
-  std::string ptx = sumsOf(14);
+  std::string ptx = sumsOf(10);
   const std::string threads = ".reqntid 128";
   ptx.replace(ptx.find(threads), threads.size(), ".reqntid 512");
   const Tried many = tried(ptx), few = tried(ptx, /*few=*/true);
