@@ -187,6 +187,7 @@ Result<KernelBinary> assembleGpu(mlir::ModuleOp module, mlir::func::FuncOp kerne
     binary.varies_with_grid |= another(unused).has_value();
   } else if (!better) {
     better = another(binary.resources);
+    binary.varies_with_grid |= better.has_value();
     if (!better) better = together();
   }
   if (better) *cubin = std::move(*better);
