@@ -88,8 +88,6 @@ class Stream {
   virtual Device& device() const = 0;
   /// The CUstream; null on the host.
   virtual void* native() const { return nullptr; }
-  /// Whether work is recorded into a graph instead of being done: nothing can be loaded then.
-  virtual bool capturing() const { return false; }
 
   /// Runs `module` over `grid` with its parameters flattened into slots (abi.h); slots are read before this returns.
   /// No allocation, no hashing (except for kernels that print or assert). An empty grid does nothing.
@@ -109,6 +107,8 @@ class Stream {
   virtual Status wait(const Event& event) = 0;
   /// Waits for all work so far; prints what kernels printed; reports their failures.
   virtual Status synchronize() = 0;
+  /// Whether work is recorded into a graph instead of being done: nothing can be loaded then.
+  virtual bool capturing() const { return false; }
 };
 
 class Device : public std::enable_shared_from_this<Device> {
