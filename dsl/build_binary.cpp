@@ -153,7 +153,10 @@ Result<KernelBinary> build_binary(const KernelCore& core, const ConfigWords& con
   DiskCache& disk = policy.disk ? *policy.disk : DiskCache::standard();
   if (policy.use_disk && !env_text(Env::dump) && !env_flag(Env::remarks)) {
     std::optional<KernelBinary> hit = disk.load_kernel(key_for(false));
-    if (options.few_programs && (!hit || hit->varies_with_grid)) hit = disk.load_kernel(key_for(true));
+    // Where nothing may be compiled, code for the other kind of launches will do: it is as right.
+    const bool takes_either = policy.on_miss == JitPolicy::OnMiss::fail;
+    if (options.few_programs ? !hit || hit->varies_with_grid : !hit && takes_either)
+      if (std::optional<KernelBinary> own = disk.load_kernel(key_for(true)); own || !takes_either) hit = std::move(own);
     if (hit) {
       ++counters().disk_hits;
       from_disk = true;

@@ -103,6 +103,19 @@ std::shared_ptr<LoadedKernel> find_entry(const KernelCore& core, const Device* d
   return other && wanted.takesEither() ? other : nullptr;
 }
 
+/// Where nothing may be compiled, an entry that found no code takes that which is loaded for the other kind of launches.
+void take_others(LoadedKernel& k, const KernelCore& core) {
+  if (!k.error || !may_pass(*k.error) || jit_policy().on_miss != JitPolicy::OnMiss::fail) return;
+  std::shared_lock lock(core.mutex);
+  for (const auto& e : core.entries)
+    if (e.get() != &k && e->is(k.device.get(), k.config, k.specialization) && e->is_loaded()) {
+      k.module = e->module;
+      k.narrow = e->narrow;
+      k.error = nullptr;
+      return;
+    }
+}
+
 /// Finds or makes the entry; an entry that failed for a reason that may pass (device, policy) is not kept.
 std::shared_ptr<LoadedKernel> find_or_build(KernelCore& core, const std::shared_ptr<Device>& device,
                                             std::span<const uint64_t> config, std::span<const uint64_t> spec,
@@ -143,7 +156,10 @@ std::shared_ptr<LoadedKernel> find_or_build(KernelCore& core, const std::shared_
     const Underway step(Underway::loading, entry.get(), core, config);
     if (step.refusal()) return no_entry(*step.refusal());
     if (!fewer.empty()) remark_on_variants(core, entry->config);
-    std::call_once(entry->once, [&] { load_now(*entry, core); });
+    std::call_once(entry->once, [&] {
+      load_now(*entry, core);
+      take_others(*entry, core);
+    });
     entry->made.store(true, std::memory_order_release);
   }
   if (entry->error && may_pass(*entry->error)) {

@@ -126,6 +126,29 @@ TEST_F(FewPrograms, ThreadsLaunchFewAndManyAtOnce) {
   EXPECT_EQ(jit_stats().compiles - before, 2u);
 }
 
+TEST_F(FewPrograms, WhereNothingMayBeCompiledEitherWillDo) {
+  for (int64_t first : {int64_t{1}, many_}) {
+    const auto k = row_sum<4096>();
+    JitPolicy policy = jit_policy();
+    EXPECT_EQ(compiles(k, first), 1u);
+    policy.on_miss = JitPolicy::OnMiss::fail;
+    set_jit_policy(policy);
+    EXPECT_EQ(compiles(k, many_ + 1 - first), 0u) << "from disk";
+    k.clear_memory_cache();
+    EXPECT_EQ(compiles(k, many_ + 1 - first), 0u) << "from disk, first of all";
+    k.clear_memory_cache();
+    EXPECT_EQ(compiles(k, first), 0u);
+    policy.use_disk = false;
+    set_jit_policy(policy);
+    EXPECT_EQ(compiles(k, many_ + 1 - first), 0u) << "what is loaded";
+    EXPECT_EQ(compiles(k, many_ + 1 - first), 0u);
+    policy.on_miss = JitPolicy::OnMiss::compile;
+    policy.use_disk = true;
+    std::filesystem::remove_all(directory_);
+    set_jit_policy(policy);
+  }
+}
+
 TEST_F(FewPrograms, MayBeAskedFor) {
   const auto k = row_sum<4096>();
   const AnyKernel& any = k;
