@@ -3,6 +3,7 @@
 
 // A row's size is a multiple of 16: each piece of four elements is inside or outside, and so is its sum.
 // CHECK: entry pieces(
+// CHECK: griddepcontrol.launch_dependents
 // CHECK-COUNT-2: setp.lt.s32
 // CHECK-NOT: setp.lt.s32
 // CHECK: ret;
