@@ -40,6 +40,7 @@ class Rewriter {
     for (llvm::Instruction& inst : llvm::instructions(kernel))
       if (auto* call = llvm::dyn_cast<llvm::CallInst>(&inst)) calls.push_back(call);
     for (llvm::CallInst* call : calls) replace(call, *kernel);
+    divideAsGpus(*kernel);
     watchAlignment(*kernel);
     if (facts_.asynchronous) watchSharedAccesses(*kernel);
     wrap(*kernel, entry);
@@ -75,6 +76,30 @@ class Rewriter {
         b_.CreateCall(type, llvm::ConstantExpr::getIntToPtr(b_.getInt64(function), b_.getPtrTy()), args);
     call->setConvergent();
     return call;
+  }
+
+  /// A GPU's divisions end for any numbers, as those of masked-off elements have to: the smallest number by -1 wraps,
+  /// and by 0 something comes out. This CPU's would end the process.
+  void divideAsGpus(llvm::Function& kernel) {
+    std::vector<llvm::BinaryOperator*> divisions;
+    for (llvm::Instruction& inst : llvm::instructions(kernel))
+      if (auto* op = llvm::dyn_cast<llvm::BinaryOperator>(&inst); op && op->isIntDivRem()) divisions.push_back(op);
+    for (llvm::BinaryOperator* op : divisions) {
+      const bool isSigned = op->getOpcode() == llvm::Instruction::SDiv || op->getOpcode() == llvm::Instruction::SRem;
+      const bool isQuotient = op->getOpcode() == llvm::Instruction::SDiv || op->getOpcode() == llvm::Instruction::UDiv;
+      llvm::Value *x = op->getOperand(0), *by = op->getOperand(1);
+      auto* one = llvm::ConstantInt::get(op->getType(), 1);
+      b_.SetInsertPoint(op);
+      llvm::Value* isMinusOne = b_.CreateICmpEQ(by, llvm::Constant::getAllOnesValue(op->getType()));
+      llvm::Value* isOdd = b_.CreateICmpEQ(by, llvm::Constant::getNullValue(op->getType()));
+      if (isSigned) isOdd = b_.CreateOr(isOdd, isMinusOne);
+      op->setOperand(1, b_.CreateSelect(isOdd, one, by));  // x / 1 is x, of which nothing remains, as by -1
+      if (!isSigned || !isQuotient) continue;
+      b_.SetInsertPoint(op->getNextNode());
+      llvm::Value* negative = b_.CreateNeg(x);
+      llvm::Value* quotient = b_.CreateSelect(isMinusOne, negative, op);
+      op->replaceUsesWithIf(quotient, [&](llvm::Use& use) { return use.getUser() != quotient; });
+    }
   }
 
   /// A GPU takes no vector that does not lie at a multiple of its size; loads and stores say what they count on.
