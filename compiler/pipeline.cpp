@@ -174,19 +174,15 @@ Result<KernelBinary> assembleGpu(mlir::ModuleOp module, mlir::func::FuncOp kerne
       return withLoadsTogether(*ptx, *cubin, binary.shared_bytes, target, options, binary.resources);
     });
   };
-  auto another = [&](Resources& resources) {
-    return observer.time("another", [&] {
-      return withAnotherProgram(*ptx, binary.shared_bytes, target, options, resources);
-    });
-  };
   std::optional<std::string> better = options.fewPrograms ? together() : std::nullopt;
   if (!better)
     better = observer.time("again", [&] { return assembleAgain(emitted, *ptx, target, options, binary.resources); });
-  if (!better && options.fewPrograms) {  // the other program would not come
-    Resources unused = binary.resources;
-    binary.varies_with_grid |= another(unused).has_value();
+  if (!better && options.fewPrograms) {  // another program would not come
+    binary.varies_with_grid |= mayHaveAnotherProgram(*ptx, binary.shared_bytes, target, binary.resources);
   } else if (!better) {
-    better = another(binary.resources);
+    better = observer.time("another", [&] {
+      return withAnotherProgram(*ptx, binary.shared_bytes, target, options, binary.resources);
+    });
     binary.varies_with_grid |= better.has_value();
     if (!better) better = together();
   }

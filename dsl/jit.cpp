@@ -88,7 +88,7 @@ struct Wanted {
   const Grid* grid = nullptr;
   /// Whether code for the other kind of launches, which is as right, will do where it is loaded: nothing can be loaded
   /// while a graph is captured, and a launch without programs is not worth a compilation.
-  bool takesEither() const { return grid && (grid->empty() || stream->capturing()); }
+  bool takes_either() const { return grid && (grid->empty() || stream->capturing()); }
 };
 
 /// The entry for `spec`; null: there is none. The cache is locked.
@@ -100,7 +100,7 @@ std::shared_ptr<LoadedKernel> find_entry(const KernelCore& core, const Device* d
     if (e->is_for(wanted.few)) return e;
     if (e->is_loaded()) other = e;
   }
-  return other && wanted.takesEither() ? other : nullptr;
+  return other && wanted.takes_either() ? other : nullptr;
 }
 
 /// Where nothing may be compiled, an entry that found no code takes that which is loaded for the other kind of launches.
@@ -340,7 +340,7 @@ Status AnyKernel::launch(StreamAt stream, std::span<const uint64_t> config, std:
                          const Grid& grid, std::span<const uint64_t> slots) const {
   detail::KernelCore& core = *core_;
   Device& device = stream.device();
-  const bool few = core.options.few_programs || grid.programs() <= device.properties().multiprocessors;
+  const bool few = core.options.few_programs || device.properties().has_few(grid);
   const detail::LoadedKernel* k = core.last.load(std::memory_order_acquire);
   std::shared_ptr<detail::LoadedKernel> entry;
   if (!k || !k->is(&device, config, spec) || !k->is_for(few)) {

@@ -73,7 +73,7 @@ Result<TuneResult<Cfg>> tune_over(const Kernel<Cfg, P...>& kernel, StreamAt stre
     // The code that the timed launches run.
     KernelOptions compiled = any.options();
     const auto grid = std::apply([&](const auto&... a) { return kernel.grid_for(space[i], a...); }, arguments.front());
-    compiled.few_programs |= grid && grid->programs() <= device->properties().multiprocessors;
+    compiled.few_programs |= grid && device->properties().has_few(*grid);
     Result<AnyCompiled> c = any.compile(device, kernel.words(space[i]), promises, compiled);
     if (!c) return c.error();
     return c->resources();

@@ -44,6 +44,9 @@ struct DeviceProperties {
   int memory_bus_bits = 0;
   uint64_t l2_bytes = 0;
   GridLimits grid;
+
+  /// Whether a launch over `programs` has at most one program per multiprocessor: there may be code of its own for that.
+  bool has_few(const Grid& programs) const { return programs.programs() <= multiprocessors; }
 };
 
 struct MemoryInfo {

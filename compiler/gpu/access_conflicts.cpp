@@ -1,6 +1,7 @@
 // access_conflicts.cpp - which accesses of different threads can meet in the same element.
 #include "compiler/gpu/access_conflicts.h"
 
+#include "compiler/gpu/access_width.h"
 #include "compiler/gpu/fields.h"
 #include "compiler/gpu/planes.h"
 #include "compiler/gpu/runs.h"
@@ -120,27 +121,6 @@ std::optional<int64_t> movedBy(Value index, scf::ForOp loop, llvm::function_ref<
   return *a * times;
 }
 
-/// An index as another value and a constant that is added to it; products of constants are constants.
-std::pair<Value, int64_t> withoutConstants(Value index) {
-  auto constantOf = [](Value value) -> std::optional<int64_t> {
-    APInt x, y;
-    if (matchPattern(value, m_ConstantInt(&x))) return x.getSExtValue();
-    auto product = value.getDefiningOp<arith::MulIOp>();
-    if (!product || !matchPattern(product.getLhs(), m_ConstantInt(&x)) ||
-        !matchPattern(product.getRhs(), m_ConstantInt(&y)))
-      return std::nullopt;
-    return x.getSExtValue() * y.getSExtValue();
-  };
-  int64_t by = 0;
-  while (auto add = index.getDefiningOp<arith::AddIOp>()) {
-    const auto left = constantOf(add.getLhs()), right = constantOf(add.getRhs());
-    if (!left && !right) break;
-    if (std::abs(by += right.value_or(left.value_or(0))) > INT32_MAX) break;
-    index = right ? add.getLhs() : add.getRhs();
-  }
-  return {index, by};
-}
-
 /// Where an access goes along one dim: `extent` elements from an index on.
 struct Along {
   Value index;
@@ -181,8 +161,8 @@ bool stepsAcross(const MemoryAccess& earlier, const MemoryAccess& later, llvm::f
   if (!x || !y || x->from != y->from) return false;
   if (loop && !llvm::all_of(x->from, [&](Value v) { return loop.isDefinedOutsideOfLoop(v); })) return false;
   for (auto [before, now] : llvm::zip(x->dims, y->dims)) {
-    const auto [base, first] = withoutConstants(before.index);
-    const auto [same, second] = withoutConstants(now.index);
+    const auto [base, first] = withoutConstants(before.index, INT32_MAX);
+    const auto [same, second] = withoutConstants(now.index, INT32_MAX);
     if (base != same) continue;
     const int64_t extent = std::max(before.extent, now.extent), further = second - first;
     if (!loop) {

@@ -1,7 +1,9 @@
 // access_width.cpp - vector widths from facts.
 #include "compiler/gpu/access_width.h"
 
+#include <cstdlib>
 #include <numeric>
+#include <optional>
 
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Matchers.h"
@@ -72,17 +74,33 @@ AccessWidth widthUnder(const AccessWidth& width, const layout::Layout& layout) {
   return result;
 }
 
-std::pair<Value, int64_t> withoutConstant(Value index) {
-  if (!index.getType().isInteger(32)) return {index, 0};
-  constexpr int64_t kMost = 1 << 20;
+/// A constant, or a product of two.
+static std::optional<int64_t> constantOf(Value value) {
+  APInt x, y;
+  if (matchPattern(value, m_ConstantInt(&x))) return x.getSExtValue();
+  auto product = value.getDefiningOp<arith::MulIOp>();
+  if (!product || !matchPattern(product.getLhs(), m_ConstantInt(&x)) ||
+      !matchPattern(product.getRhs(), m_ConstantInt(&y)))
+    return std::nullopt;
+  return x.getSExtValue() * y.getSExtValue();
+}
+
+std::pair<Value, int64_t> withoutConstants(Value index, int64_t most) {
   int64_t by = 0;
-  APInt constant;
   while (auto add = index.getDefiningOp<arith::AddIOp>()) {
-    if (!matchPattern(add.getRhs(), m_ConstantInt(&constant)) || std::abs(by + constant.getSExtValue()) > kMost) break;
-    by += constant.getSExtValue();
-    index = add.getLhs();
+    const auto left = constantOf(add.getLhs()), right = constantOf(add.getRhs());
+    if (!left && !right) break;
+    const int64_t all = by + right.value_or(left.value_or(0));
+    if (std::abs(all) > most) break;
+    by = all;
+    index = right ? add.getLhs() : add.getRhs();
   }
   return {index, by};
+}
+
+std::pair<Value, int64_t> withoutConstant(Value index) {
+  constexpr int64_t kNear = 1 << 20;
+  return index.getType().isInteger(32) ? withoutConstants(index, kNear) : std::pair{index, int64_t{0}};
 }
 
 namespace {

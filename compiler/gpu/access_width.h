@@ -27,7 +27,9 @@ AccessWidth offsetWidth(const Facts& facts, mlir::Value ptr, mlir::Value offsets
 /// How much of a width a layout can use: it is limited by runs of registers, and by padding.
 AccessWidth widthUnder(const AccessWidth& width, const layout::Layout& layout);
 
-/// A 32-bit index as another value plus a constant; any other index as itself plus 0.
+/// An index as another value and the constants added to it, as long as they come to `most` at most.
+std::pair<mlir::Value, int64_t> withoutConstants(mlir::Value index, int64_t most);
+/// The same for a 32-bit index and constants near it; any other index as itself plus 0.
 std::pair<mlir::Value, int64_t> withoutConstant(mlir::Value index);
 
 /// For the box of a load. If other loads read boxes next to it that are cut from the same aligned accesses, the width

@@ -179,7 +179,7 @@ class MoreInFlight {
   /// Registers of a thread besides what it carries, reads from outside of the loop, and computes with. One program has
   /// all of the multiprocessor's.
   int64_t freeRegisters() {
-    constexpr int64_t kOfMultiprocessor = 65536, kMostOfThread = 255, kOther = 24;
+    constexpr int64_t kOther = 24;
     int64_t held = kOther, largest = 0;
     for (Type type : loop_.getResultTypes()) held += registersOf(type);
     llvm::DenseSet<Value> seen;
@@ -192,7 +192,7 @@ class MoreInFlight {
         if (isTile(result.getType())) largest = std::max(largest, registersOf(result.getType()));
     }
     held += 2 * largest;
-    const int64_t most = std::min(kMostOfThread, kOfMultiprocessor / (warps_ * target_.lanes));
+    const int64_t most = std::min<int64_t>(target_.maxRegsPerThread, target_.registersPerSm / (warps_ * target_.lanes));
     return std::max<int64_t>(0, most - held);
   }
 

@@ -108,10 +108,6 @@ bool MemoryPlan::isComfortable(int fewer) const {
   });
 }
 
-bool MemoryPlan::hasTwoStages() const {
-  return llvm::all_of(rings, [](const RingPlan& ring) { return !ring.inLoop || ring.stages >= 2; });
-}
-
 void MemoryPlan::explain(mlir::Diagnostic& diagnostic) const {
   for (const RingPlan& ring : rings)
     diagnostic.attachNote(ring.loc) << ring.bytesPerStage * ring.stages << " bytes: " << ring.what << ", "

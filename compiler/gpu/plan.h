@@ -53,8 +53,6 @@ struct MemoryPlan {
   /// Whether nothing waits for lack of stages: loops have three (or as many as wished), and others have room for the
   /// next program's tiles. `fewer`: by so many loops may fall short, of two stages though.
   bool isComfortable(int fewer = 0) const;
-  /// Whether loops copy while they compute.
-  bool hasTwoStages() const;
   /// Stages of all rings of loops together.
   int stagesInLoops() const;
   int64_t bytes() const;

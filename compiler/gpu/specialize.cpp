@@ -192,7 +192,7 @@ class Specializer {
       // only if they need them.
       if (plan.programs > 1 || registers.registers + kTightRegisters < plan.consumerRegs) break;
     }
-    if (!fits || (options_.reservedSharedBytes && !memory.hasTwoStages())) return std::nullopt;
+    if (!fits || (options_.reservedSharedBytes && hasAloneRing(memory))) return std::nullopt;
     std::vector<LoadGroup> turnedGroups;
     for (const LoadGroup& group : groups.groups())
       if (!group.turned.empty()) turnedGroups.push_back(group);

@@ -3,31 +3,44 @@
 // threads wait for each other at barriers, since other programs compute meanwhile. Code without barriers hides
 // its latencies by the registers it has (a docking kernel of 187 took 1.6 times as long with 168).
 #include "compiler/targets/nvptx.h"
+#include "compiler/targets/occupancy.h"
+#include "compiler/targets/ptx_text.h"
 
 namespace tile::ir {
+namespace {
+
+/// How many programs there would be; 0: no more than there are, or not without spills.
+int programsWithAnother(const std::string& ptx, int64_t sharedBytes, const Target& target,
+                        const Resources& resources) {
+  constexpr int kFewWarps = 8, kMostPrograms = 3, kReservedShared = 1024;
+  const int threads = threadsOf(ptx), all = static_cast<int>(target.registersPerSm);
+  if (threads < target.lanes || resources.registers <= 0 || resources.spill_store_bytes > 0 ||
+      ptx.find(".minnctapersm") != std::string::npos || ptx.find("bar.sync") == std::string::npos)
+    return 0;
+  const int registers = (resources.registers + kRegisterStep - 1) / kRegisterStep * kRegisterStep;
+  const int programs = all / (registers * threads), more = programs + 1;
+  const int fewer = all / (more * threads) / kRegisterStep * kRegisterStep;
+  if (programs < 1 || more > kMostPrograms || programs * threads > target.lanes * kFewWarps) return 0;
+  if (more * (sharedBytes + kReservedShared) > target.maxSharedBytes + kReservedShared) return 0;
+  return 4 * registers > 5 * fewer ? 0 : more;  // it would spill
+}
+
+}  // namespace
+
+bool mayHaveAnotherProgram(const std::string& ptx, int64_t sharedBytes, const Target& target,
+                           const Resources& resources) {
+  return programsWithAnother(ptx, sharedBytes, target, resources) > 0;
+}
 
 std::optional<std::string> withAnotherProgram(const std::string& ptx, int64_t sharedBytes, const Target& target,
                                               const CompileOptions& options, Resources& resources) {
-  constexpr int kRegisters = 65536, kGranule = 8, kFewWarps = 8, kMostPrograms = 3, kReservedShared = 1024;
-  const std::string directive = ".reqntid ";
-  const size_t at = ptx.find(directive);
-  if (at == std::string::npos || ptx.find(".minnctapersm") != std::string::npos || resources.spill_store_bytes > 0 ||
-      ptx.find("bar.sync") == std::string::npos)
-    return std::nullopt;
-  const int threads = std::atoi(ptx.c_str() + at + directive.size());
-  if (threads < 32 || resources.registers <= 0) return std::nullopt;
-  const int granules = (static_cast<int>(resources.registers) + kGranule - 1) / kGranule * kGranule;
-  const int programs = kRegisters / (granules * threads), more = programs + 1;
-  const int fewer = kRegisters / (more * threads) / kGranule * kGranule;
-  if (programs < 1 || more > kMostPrograms || programs * threads > 32 * kFewWarps) return std::nullopt;
-  if (more * (sharedBytes + kReservedShared) > target.maxSharedBytes + kReservedShared) return std::nullopt;
-  if (4 * granules > 5 * fewer) return std::nullopt;  // it would spill
-  std::string bound = ptx;
-  bound.insert(at, ".minnctapersm " + std::to_string(more) + "\n");
+  const int more = programsWithAnother(ptx, sharedBytes, target, resources);
+  if (!more) return std::nullopt;
   Resources after;
   CompileOptions quiet = options;
   quiet.onRemark = nullptr;
-  Result<std::string> cubin = runPtxas(bound, target, quiet, after);
+  Result<std::string> cubin =
+      runPtxas(withDirective(ptx, "minnctapersm " + std::to_string(more)), target, quiet, after);
   if (!cubin || after.spill_store_bytes > 0 || after.spill_load_bytes > 0) return std::nullopt;
   resources = std::move(after);
   return std::move(*cubin);

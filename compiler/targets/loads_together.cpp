@@ -10,12 +10,12 @@
 // warps of a multiprocessor together have half as many again on their way, and are not many fewer: in straight lines
 // other programs load meanwhile.
 #include <algorithm>
-#include <cstdlib>
-#include <cstring>
 #include <optional>
 #include <utility>
 
 #include "compiler/targets/nvptx.h"
+#include "compiler/targets/occupancy.h"
+#include "compiler/targets/ptx_text.h"
 #include "compiler/targets/sass.h"
 #include "compiler/targets/sass_registers.h"
 
@@ -66,17 +66,6 @@ Loads mostLoads(const SassKernel& kernel) {
   return most.repeated ? most : loadsOf(kernel, {{0, static_cast<int>(kernel.code.size())}});
 }
 
-std::string entryOf(const std::string& ptx) {
-  const std::string directive = ".entry ";
-  const size_t at = ptx.find(directive);
-  if (at == std::string::npos) return "";
-  const size_t from = at + directive.size();
-  return ptx.substr(from, ptx.find('(', from) - from);
-}
-
-constexpr int kRegisters = 65536, kGranule = 8;
-constexpr const char* kThreads = ".reqntid ";
-
 /// Code whose loads wait for each other, and could have more registers.
 struct Apart {
   Loads loads;
@@ -88,17 +77,17 @@ std::optional<Apart> loadsApart(const std::string& ptx, const std::string& cubin
   // Of several programs, others load meanwhile: it takes more to be worth their registers.
   const bool few = options.fewPrograms;
   const int fewestLoads = few ? 2 : 6, fewestWaits = few ? 2 : 3, mostRegisters = few ? 248 : 128;
-  const size_t at = ptx.find(kThreads);
   auto says = [&](const char* word) { return ptx.find(word) != std::string::npos; };
   // Products have their operands copied ahead, and registers for accumulators.
-  if (at == std::string::npos || says(".minnctapersm") || says(".maxnreg") || says("setmaxnreg") || says("mma.") ||
+  if (says(".minnctapersm") || says(".maxnreg") || says("setmaxnreg") || says("mma.") ||
       (resources.spill_store_bytes > 0 && !few) || resources.registers <= 0)
     return std::nullopt;
   Apart apart;
-  apart.threads = std::atoi(ptx.c_str() + at + std::strlen(kThreads));
-  if (apart.threads < 32) return std::nullopt;
-  apart.bound = std::min(mostRegisters, kRegisters / apart.threads / kGranule * kGranule);
-  if (resources.registers + kGranule > apart.bound) return std::nullopt;
+  apart.threads = threadsOf(ptx);
+  if (apart.threads < target.lanes) return std::nullopt;
+  const int all = static_cast<int>(target.registersPerSm) / apart.threads / kRegisterStep * kRegisterStep;
+  apart.bound = std::min(mostRegisters, all);
+  if (resources.registers + kRegisterStep > apart.bound) return std::nullopt;
   const auto before = readSass(cubin, entryOf(ptx), target.sm);
   if (!before) return std::nullopt;
   apart.loads = mostLoads(*before);
@@ -116,19 +105,14 @@ bool mayLoadTogether(const std::string& ptx, const std::string& cubin, const Tar
 std::optional<std::string> withLoadsTogether(const std::string& ptx, const std::string& cubin, int64_t sharedBytes,
                                              const Target& target, const CompileOptions& options,
                                              Resources& resources) {
-  constexpr int kMostPrograms = 32, kMostThreads = 2048;
-  constexpr int64_t kReservedShared = 1024;
   const auto given = loadsApart(ptx, cubin, target, options, resources);
   if (!given) return std::nullopt;
   const Loads apart = given->loads;
-  const int threads = given->threads;
-
-  std::string looser = ptx;
-  looser.insert(ptx.find(kThreads), ".maxnreg " + std::to_string(given->bound) + "\n");
   Resources after;
   CompileOptions quiet = options;
   quiet.onRemark = nullptr;
-  Result<std::string> code = runPtxas(looser, target, quiet, after);
+  Result<std::string> code =
+      runPtxas(withDirective(ptx, "maxnreg " + std::to_string(given->bound)), target, quiet, after);
   if (!code || after.spill_store_bytes > 0 || after.spill_load_bytes > 0 || after.registers <= 0) return std::nullopt;
   if (resources.spill_store_bytes > 0) {
     resources = std::move(after);
@@ -137,17 +121,14 @@ std::optional<std::string> withLoadsTogether(const std::string& ptx, const std::
   const auto made = readSass(*code, entryOf(ptx), target.sm);
   if (!made) return std::nullopt;
   const Loads together = mostLoads(*made);
-  auto programsWith = [&](int64_t registers) -> int64_t {
+  auto programsWith = [&](int registers) {
     if (options.fewPrograms) return 1;
-    const int64_t granules = (registers + kGranule - 1) / kGranule * kGranule;
-    const int64_t programs =
-        std::min<int64_t>({kMostPrograms, kMostThreads / threads, kRegisters / (granules * threads)});
-    return std::min(programs, (target.maxSharedBytes + kReservedShared) / (sharedBytes + kReservedShared));
+    return std::max(1, occupancyOf({given->threads, registers, sharedBytes}, target).programs);
   };
-  const int64_t many = programsWith(resources.registers), fewer = programsWith(after.registers);
+  const int many = programsWith(resources.registers), fewer = programsWith(after.registers);
   if (apart.repeated != together.repeated || (apart.repeated ? 5 * fewer < 2 * many : 8 * fewer < 7 * many))
     return std::nullopt;
-  auto onTheirWay = [](const Loads& loads, int64_t programs) {
+  auto onTheirWay = [](const Loads& loads, int programs) {
     return static_cast<double>(programs * loads.loads) / std::max(1, loads.waits);
   };
   if (2 * onTheirWay(together, fewer) < 3 * onTheirWay(apart, many)) return std::nullopt;

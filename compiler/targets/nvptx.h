@@ -49,6 +49,9 @@ std::optional<std::string> assembleAgain(llvm::function_ref<std::unique_ptr<llvm
 /// would, in those, and their resources; nullopt where that spills, or `sharedBytes` have no room for another program.
 std::optional<std::string> withAnotherProgram(const std::string& ptx, int64_t sharedBytes, const Target& target,
                                               const CompileOptions& options, Resources& resources);
+/// Whether that would be tried.
+bool mayHaveAnotherProgram(const std::string& ptx, int64_t sharedBytes, const Target& target,
+                           const Resources& resources);
 
 /// Cubin bytes of code, `ptx`, whose loads wait for each other in `cubin`, with more registers, and their resources;
 /// nullopt where no more loads come together, or it spills.

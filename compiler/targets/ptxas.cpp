@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "compiler/targets/nvptx.h"
+#include "compiler/targets/ptx_text.h"
 #include "compiler/targets/sass_in_flight.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FileUtilities.h"
@@ -32,14 +33,6 @@ struct TempFile {
   TempFile(const TempFile&) = delete;
   TempFile& operator=(const TempFile&) = delete;
 };
-
-/// The name after `.entry`, for messages.
-std::string entryOf(const std::string& ptx) {
-  size_t at = ptx.find(".entry ");
-  if (at == std::string::npos) return "?";
-  at += 7;
-  return ptx.substr(at, ptx.find_first_of(" (\n", at) - at);
-}
 
 }  // namespace
 
@@ -184,27 +177,25 @@ Result<Assembled> assembled(const std::string& ptx, const std::string& what, con
 /// programs as there may be, and spills for that (128 threads were given 32 registers each). Empty where the code has a
 /// bound of its own, its threads all the registers that there are, or more than two warps a few words in memory for an
 /// occupancy step.
-std::string withFewestPrograms(std::string ptx, const Resources& resources) {
+std::string withFewestPrograms(const std::string& ptx, const Resources& resources) {
   constexpr int kRegisters = 65536, kMostOfThread = 255, kGranule = 8, kFewThreads = 64, kFewBytes = 16;
-  const std::string directive = ".reqntid ";
-  const size_t at = ptx.find(directive);
-  if (at == std::string::npos || ptx.find(".minnctapersm") != std::string::npos) return "";
-  const int threads = std::max(1, std::atoi(ptx.c_str() + at + directive.size()));
+  const int threads = threadsOf(ptx);
+  if (threads == 0 || ptx.find(".minnctapersm") != std::string::npos) return "";
   if (resources.registers + kGranule > std::min(kMostOfThread, kRegisters / threads)) return "";
   if (threads > kFewThreads && resources.spill_store_bytes <= kFewBytes && resources.spill_load_bytes <= kFewBytes)
     return "";
-  return ptx.insert(at, ".minnctapersm 1\n");
+  return withDirective(ptx, "minnctapersm 1");
 }
 
 /// The same code with 16 registers more for threads of a producer that has the fewest there are, which consumers give
 /// up; empty where the code has no such roles. Addresses of a producer with several rings do not always fit.
 std::string withRoomierProducer(std::string ptx) {
   constexpr int kFewest = 24, kMore = 16, kGranule = 8, kWarpgroup = 128;
-  const std::string directive = ".reqntid ", dec = "setmaxnreg.dec.sync.aligned.u32 \t",
+  const std::string dec = "setmaxnreg.dec.sync.aligned.u32 \t",
                     inc = "setmaxnreg.inc.sync.aligned.u32 \t", fewest = dec + std::to_string(kFewest) + ";";
-  const size_t at = ptx.find(directive), producer = ptx.find(fewest);
-  if (at == std::string::npos || producer == std::string::npos) return "";
-  const int consumers = std::atoi(ptx.c_str() + at + directive.size()) / kWarpgroup - 1;
+  const size_t producer = ptx.find(fewest);
+  if (producer == std::string::npos) return "";
+  const int consumers = threadsOf(ptx) / kWarpgroup - 1;
   if (consumers < 1 || kMore % (consumers * kGranule) != 0) return "";
   ptx.replace(producer, fewest.size(), dec + std::to_string(kFewest + kMore) + ";");
   for (size_t from = 0; (from = ptx.find(inc, from)) != std::string::npos; from += inc.size()) {

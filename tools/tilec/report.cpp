@@ -8,18 +8,24 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "compiler/targets/occupancy.h"
 #include "compiler/targets/sass.h"
 #include "runtime/entry_params.h"
 #include "tools/tilec/commands.h"
-#include "tools/tilec/occupancy.h"
 #include "tools/tilec/roofline.h"
 
 namespace tilec {
 namespace {
 
+using tile::ir::Occupancy;
 using tile::ir::SassCounts;
 using tile::ir::SassKernel;
 using tile::ir::Target;
+
+Occupancy occupancyOfKernel(const tile::KernelBinary& binary, const Target& target) {
+  const tile::Resources& r = binary.resources;
+  return occupancyOf({static_cast<int>(binary.threads), r.registers, binary.shared_bytes + r.static_shared_bytes}, target);
+}
 
 /// The machine code, when there is some.
 std::optional<SassKernel> codeOf(const tile::KernelBinary& binary, const Target& target) {
@@ -76,7 +82,7 @@ void print(const tile::KernelBinary& binary, const Target& target) {
     line("threads", fmt::format("{}{}", binary.threads, binary.persistent ? ", as many programs as run at a time" : ""));
     line("registers", registersText(binary, code));
     line("shared memory", fmt::format("{} of {} bytes", binary.shared_bytes, target.maxSharedBytes));
-    if (const Occupancy o = occupancyOf(binary, target); o.programs)
+    if (const Occupancy o = occupancyOfKernel(binary, target); o.programs)
       line("occupancy", fmt::format("{} program{} per multiprocessor, {} of {} warps; limited by {}", o.programs, o.programs == 1 ? "" : "s",
                                     o.warps, o.maxWarps, o.limits));
     if (code) {
@@ -232,7 +238,7 @@ nlohmann::ordered_json toJson(const tile::KernelBinary& binary, const tile::ir::
   j["buffers"] = nlohmann::ordered_json::array();
   for (const tile::BufferInfo& b : binary.buffers)
     j["buffers"].push_back({{"what", b.what}, {"offset", b.offset}, {"bytes", b.bytes}, {"file", b.file}, {"line", b.line}});
-  if (const Occupancy o = occupancyOf(binary, target); o.programs)
+  if (const Occupancy o = occupancyOfKernel(binary, target); o.programs)
     j["occupancy"] = {{"programs", o.programs}, {"warps", o.warps}, {"max_warps", o.maxWarps}, {"limit", o.limits}};
   if (auto code = codeOf(binary, target)) {
     j["code"] = toJson(code->counts);

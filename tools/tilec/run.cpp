@@ -39,7 +39,7 @@ tile::Status runOn(tile::Device& device, const Source& source, bool remarks) {
   if (!target) return target.error();
   const tile::Grid grid = gridOf(source.text);
   tile::ir::CompileOptions options;
-  options.fewPrograms = grid.programs() <= properties.multiprocessors;
+  options.fewPrograms = properties.has_few(grid);
   if (properties.needs_ptx) options.ptxas = "none";
   if (remarks) options.onRemark = [](const tile::Diagnostic& d) { std::fputs(d.to_string().c_str(), stderr); };
   auto binary = tile::ir::compileText(source.text, source.file, *target, options);

@@ -4,9 +4,15 @@
 #include <string>
 
 #include "compiler/targets/target.h"
-#include "runtime/abi.h"
 
-namespace tilec {
+namespace tile::ir {
+
+/// What a program takes of a multiprocessor.
+struct ProgramNeeds {
+  int threads = 0;
+  int registers = 0;        ///< of each thread; 0: not known
+  int64_t sharedBytes = 0;  ///< dynamic and static
+};
 
 struct Occupancy {
   int programs = 0;       ///< on one multiprocessor; 0: not known (host, or registers not known)
@@ -14,6 +20,9 @@ struct Occupancy {
   std::string limits;     ///< "shared memory", "registers", "threads", "programs"
 };
 
-Occupancy occupancyOf(const tile::KernelBinary& binary, const tile::ir::Target& target);
+Occupancy occupancyOf(const ProgramNeeds& needs, const Target& target);
 
-}  // namespace tilec
+/// Registers are given to threads in steps of so many.
+inline constexpr int kRegisterStep = 8;
+
+}  // namespace tile::ir

@@ -1,10 +1,10 @@
 // occupancy.cpp - see occupancy.h.
-#include "tools/tilec/occupancy.h"
+#include "compiler/targets/occupancy.h"
 
 #include <algorithm>
 #include <utility>
 
-namespace tilec {
+namespace tile::ir {
 namespace {
 
 struct Multiprocessor {
@@ -14,18 +14,17 @@ struct Multiprocessor {
 };
 constexpr Multiprocessor kMultiprocessors[] = {
     {80, 167936, 64, 32}, {86, 102400, 48, 16}, {87, 167936, 48, 16}, {89, 102400, 48, 24}, {90, 233472, 64, 32}};
-constexpr uint32_t kReservedShared = 1024;  ///< of each program, by the driver
-constexpr int kRegisterUnit = 256;          ///< registers are given to warps in such units
+constexpr int64_t kReservedShared = 1024;  ///< of each program, by the driver
 
 }  // namespace
 
-Occupancy occupancyOf(const tile::KernelBinary& binary, const tile::ir::Target& target) {
+Occupancy occupancyOf(const ProgramNeeds& needs, const Target& target) {
   const auto* m = std::find_if(std::begin(kMultiprocessors), std::end(kMultiprocessors),
                                [&](const Multiprocessor& each) { return each.sm == target.sm; });
-  if (m == std::end(kMultiprocessors) || binary.resources.registers == 0 || binary.threads == 0) return {};
-  const int warps = (static_cast<int>(binary.threads) + target.lanes - 1) / target.lanes;
-  const int perWarp = (binary.resources.registers * target.lanes + kRegisterUnit - 1) / kRegisterUnit * kRegisterUnit;
-  const uint32_t shared = binary.shared_bytes + binary.resources.static_shared_bytes + kReservedShared;
+  if (m == std::end(kMultiprocessors) || needs.registers <= 0 || needs.threads <= 0) return {};
+  const int warps = (needs.threads + target.lanes - 1) / target.lanes;
+  const int perWarp = (needs.registers + kRegisterStep - 1) / kRegisterStep * kRegisterStep * target.lanes;
+  const int64_t shared = needs.sharedBytes + kReservedShared;
   // The smallest bound is the answer; of equal ones the first named.
   const std::pair<int, const char*> bounds[] = {
       {static_cast<int>(m->sharedBytes / shared), "shared memory"},
@@ -37,4 +36,4 @@ Occupancy occupancyOf(const tile::KernelBinary& binary, const tile::ir::Target& 
   return {least.first, least.first * warps, m->warps, least.second};
 }
 
-}  // namespace tilec
+}  // namespace tile::ir
