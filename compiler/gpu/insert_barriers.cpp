@@ -24,7 +24,7 @@
 #include "compiler/gpu/async_products.h"
 #include "compiler/gpu/gpu_passes.h"
 #include "compiler/gpu/mma_table.h"
-#include "compiler/gpu/part_ways.h"
+#include "compiler/gpu/votes.h"
 #include "compiler/gpu/places_apart.h"
 #include "compiler/gpu/scratch.h"
 #include "compiler/gpu/shared_memory.h"

@@ -1,7 +1,7 @@
 // left_warps.h - what a loop does to a warp none of whose elements wants another iteration: nothing, if that warp may
 // leave it by itself. See part_ways.cpp.
 #pragma once
-#include "compiler/gpu/part_ways.h"
+#include "compiler/gpu/votes.h"
 #include "mlir/IR/Value.h"
 
 namespace tile::ir {

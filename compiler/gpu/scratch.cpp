@@ -3,7 +3,7 @@
 
 #include "compiler/gpu/across.h"
 #include "compiler/gpu/moves.h"
-#include "compiler/gpu/part_ways.h"
+#include "compiler/gpu/votes.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/raw_ostream.h"
 

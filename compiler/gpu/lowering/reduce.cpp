@@ -19,7 +19,7 @@
 #include "compiler/gpu/lowering/lowering.h"
 #include "compiler/gpu/lowering/meeting.h"
 #include "compiler/gpu/lowering/select_one.h"
-#include "compiler/gpu/part_ways.h"
+#include "compiler/gpu/votes.h"
 #include "compiler/layout/relations.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
