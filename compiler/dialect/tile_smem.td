@@ -153,7 +153,7 @@ def Tile_BarrierOp : Tile_Op<"barrier", [MemoryEffects<[MemRead, MemWrite]>]> {
 }
 
 // ---- products
-def Tile_Engine : Tile_Enum<"Engine", "how a product is computed; rows of compiler/gpu/mma_table.cpp", [
+def Tile_Engine : Tile_Enum<"Engine", "how a product is computed; rows of compiler/gpu/forms/mma_table.cpp", [
   I32EnumAttrCase<"fma", 0>, I32EnumAttrCase<"m16n8k16_f16", 1>, I32EnumAttrCase<"m16n8k16_bf16", 2>,
   I32EnumAttrCase<"m16n8k8_tf32", 3>, I32EnumAttrCase<"m16n8k8_tf32x3", 4>, I32EnumAttrCase<"m16n8k32_s8", 5>,
   I32EnumAttrCase<"m16n8k32_f8", 6>, I32EnumAttrCase<"m8n8k4_f64", 7>, I32EnumAttrCase<"m16n8k8_f64", 8>,
@@ -166,7 +166,7 @@ def Tile_MmaOp : Tile_Op<"mma", [MemoryEffects<[MemRead]>, AllTypesMatch<["acc",
   let description = [{
     a is MxK in shared memory, or a register tile in the engine's fragment layout (operandALayout); b is KxN in shared
     memory. Shapes in shared memory are at least the warps' cover of M and N, and `k` rounded up to the engine's k, with
-    zeros from `k` on; an interleaved b (of 8-bit elements) wants a in registers. The accumulator's register layout is accumulatorLayout (compiler/gpu/mma_table.h).
+    zeros from `k` on; an interleaved b (of 8-bit elements) wants a in registers. The accumulator's register layout is accumulatorLayout (compiler/gpu/forms/mma_table.h).
     wgmma engines: warpsM is a multiple of 4 (warpgroups along M times 4), the result is ready behind mma_wait. With b of
     other than 16-bit elements that lie along n, the transposed product is computed (products.h): warpsN is the multiple
     of 4.
@@ -183,7 +183,7 @@ def Tile_BatchMmaOp : Tile_Op<"batch_mma", [Pure, AllTypesMatch<["acc", "result"
   let summary = "acc[i] + a[i] * b[i], each product by one warp (or a few side by side), all of it in registers";
   let description = [{
     Matrices are dealt out to the warps in turn. The register layouts of operands and result are those of the engine's
-    fragments (batchLayouts, compiler/gpu/mma_table.h): an operand that is the transpose of the other lies as that one does.
+    fragments (batchLayouts, compiler/gpu/forms/mma_table.h): an operand that is the transpose of the other lies as that one does.
   }];
   let arguments = (ins Tile_EngineAttr:$engine, Tile_OfRank<3, [Tile_Number]>:$a, Tile_OfRank<3, [Tile_Number]>:$b,
                        Tile_OfRank<3, [Tile_Number]>:$acc);

@@ -1,9 +1,9 @@
 // gpu.cpp - the list of GPU passes and the entry of the translation to LLVM IR.
 #include "compiler/gpu/gpu.h"
 
+#include "compiler/gpu/forms/shared_memory.h"
 #include "compiler/gpu/gpu_passes.h"
 #include "compiler/gpu/lowering/emitter.h"
-#include "compiler/gpu/shared_memory.h"
 #include "compiler/transforms/transforms.h"
 #include "llvm/IR/Module.h"
 #include "mlir/Pass/PassManager.h"

@@ -2,7 +2,7 @@
 // Before: sum(where(place == b, x, 0)) in a loop that computes b but not x (the box with the best score, a pivot row,
 //         the coordinates of a parent): every thread selects, and lanes and warps reduce.
 // After:  take(x, b), and 0 where b is no index of x. GPUs copy x to shared memory in front of the loop
-//         (gpu/take_slices.cpp), so that the lookup needs neither a barrier nor a reduction.
+//         (gpu/order/take_slices.cpp), so that the lookup needs neither a barrier nor a reduction.
 //
 // A loop that carries x and replaces row r of it in iteration r (a substitution: row r from itself and those above)
 // finds in row r what it began with: no iteration before this one wrote to it. So the lookup is in that.

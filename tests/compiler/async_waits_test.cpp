@@ -4,7 +4,7 @@
 #include <random>
 
 #include "compiler/compiler.h"
-#include "compiler/gpu/async_products.h"
+#include "compiler/gpu/forms/async_products.h"
 #include "compiler/gpu/gpu_passes.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"

@@ -6,7 +6,7 @@
 
 #include "compiler/analysis/known_values.h"
 #include "compiler/compiler.h"
-#include "compiler/gpu/moves.h"
+#include "compiler/gpu/forms/moves.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Parser/Parser.h"
 

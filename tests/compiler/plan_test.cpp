@@ -1,5 +1,5 @@
 // What a kernel with roles gets of a multiprocessor: stages, staging, registers.
-#include "compiler/gpu/plan.h"
+#include "compiler/gpu/rings/plan.h"
 
 #include <gtest/gtest.h>
 

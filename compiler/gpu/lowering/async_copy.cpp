@@ -9,12 +9,12 @@
 #include <map>
 
 #include "compiler/analysis/diagonals.h"
-#include "compiler/gpu/copy_layout.h"
+#include "compiler/gpu/access/copy_layout.h"
+#include "compiler/gpu/forms/shared_memory.h"
 #include "compiler/gpu/lowering/access.h"
 #include "compiler/gpu/lowering/roles.h"
 #include "compiler/gpu/lowering/smem_lowering.h"
 #include "compiler/gpu/lowering/tile_access.h"
-#include "compiler/gpu/shared_memory.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"

@@ -3,11 +3,11 @@
 //
 // What the hardware has is one predicated PTX instruction; f32/f64 max and min are integer ones on the bits; the rest
 // (8/16-bit types, f16/bf16 max and min) is left to LLVM, which writes a compare-and-swap loop.
-#include "compiler/gpu/access_width.h"
+#include "compiler/gpu/access/access_width.h"
+#include "compiler/gpu/forms/scratch.h"
 #include "compiler/gpu/lowering/access.h"
 #include "compiler/gpu/lowering/exchange.h"
 #include "compiler/gpu/lowering/lowering.h"
-#include "compiler/gpu/scratch.h"
 #include "compiler/lowering/atomic_kinds.h"
 
 namespace tile::ir {

@@ -1,9 +1,9 @@
 // batch_mma.cpp - tile.batch_mma: products of single warps whose operands are registers already.
 #include <map>
 
+#include "compiler/gpu/forms/mma_table.h"
 #include "compiler/gpu/lowering/mma_sync.h"
 #include "compiler/gpu/lowering/smem_lowering.h"
-#include "compiler/gpu/mma_table.h"
 
 namespace tile::ir {
 using namespace llvm;

@@ -6,9 +6,9 @@
 // registers of the fragment each (layout/fragments.h).
 #include <deque>
 
+#include "compiler/gpu/forms/mma_table.h"
 #include "compiler/gpu/lowering/mma_sync.h"
 #include "compiler/gpu/lowering/smem_lowering.h"
-#include "compiler/gpu/mma_table.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 
 namespace tile::ir {

@@ -3,6 +3,7 @@
 
 #include "compiler/diagnostics.h"
 #include "compiler/dialect/warps.h"
+#include "compiler/gpu/forms/scratch.h"
 #include "compiler/gpu/lowering/alike.h"
 #include "compiler/gpu/lowering/byte_floats.h"
 #include "compiler/gpu/lowering/debug_info.h"
@@ -15,8 +16,7 @@
 #include "compiler/gpu/lowering/roles.h"
 #include "compiler/gpu/lowering/smem_lowering.h"
 #include "compiler/gpu/lowering/user_asm.h"
-#include "compiler/gpu/plan.h"
-#include "compiler/gpu/scratch.h"
+#include "compiler/gpu/rings/plan.h"
 #include "compiler/targets/nvptx.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"

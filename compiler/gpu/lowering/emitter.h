@@ -90,7 +90,7 @@ class Emitter {
 
   // ---- shared memory
   llvm::Value* shared(int64_t offset);             ///< pointer to a byte of the program's shared memory
-  /// Start of the scratch that place_buffers gave an op (see compiler/gpu/scratch.h).
+  /// Start of the scratch that place_buffers gave an op (see compiler/gpu/forms/scratch.h).
   llvm::Value* scratch(mlir::Operation* op);
 
   // ---- roles

@@ -1,8 +1,8 @@
 // fma.cpp - tile.mma without tensor cores: every lane keeps a register tile of the accumulator and walks along k,
 // reading 16-byte vectors of both operands from shared memory. For f32 IEEE, f64, and types or targets without an
 // instruction.
+#include "compiler/gpu/forms/mma_table.h"
 #include "compiler/gpu/lowering/smem_lowering.h"
-#include "compiler/gpu/mma_table.h"
 
 namespace tile::ir {
 using namespace llvm;

@@ -7,12 +7,12 @@
 #include <map>
 
 #include "compiler/analysis/memory_roots.h"
-#include "compiler/gpu/access_width.h"
+#include "compiler/gpu/access/access_width.h"
+#include "compiler/gpu/forms/moves.h"
+#include "compiler/gpu/forms/scratch.h"
 #include "compiler/gpu/lowering/access.h"
 #include "compiler/gpu/lowering/lowering.h"
 #include "compiler/gpu/lowering/tile_access.h"
-#include "compiler/gpu/moves.h"
-#include "compiler/gpu/scratch.h"
 #include "compiler/lowering/elementwise.h"
 
 namespace tile::ir {

@@ -1,7 +1,7 @@
 // mma_sync.cpp - one product of one warp.
 #include "compiler/gpu/lowering/mma_sync.h"
 
-#include "compiler/gpu/mma_table.h"
+#include "compiler/gpu/forms/mma_table.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 
 namespace tile::ir {

@@ -12,14 +12,14 @@
 #include <optional>
 #include <set>
 
-#include "compiler/gpu/across.h"
+#include "compiler/gpu/forms/across.h"
+#include "compiler/gpu/forms/votes.h"
 #include "compiler/gpu/lowering/access.h"
 #include "compiler/gpu/lowering/combine.h"
 #include "compiler/gpu/lowering/halving.h"
 #include "compiler/gpu/lowering/lowering.h"
 #include "compiler/gpu/lowering/meeting.h"
 #include "compiler/gpu/lowering/select_one.h"
-#include "compiler/gpu/votes.h"
 #include "compiler/layout/relations.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"

@@ -3,10 +3,10 @@
 // Barriers of a ring in shared memory: full[stages], empty[stages], payload[stages]. A fresh barrier is in phase 0; a
 // wait for parity p ends when the phase of parity p is over. So consumers wait for the parity they are in (0 in the
 // first round), and the producer for the opposite one, which on a fresh barrier counts as over: all stages start empty.
+#include "compiler/gpu/forms/mma_table.h"
 #include "compiler/gpu/lowering/roles.h"
 #include "compiler/gpu/lowering/smem_lowering.h"
-#include "compiler/gpu/mma_table.h"
-#include "compiler/gpu/stage_reads.h"
+#include "compiler/gpu/rings/stage_reads.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 
 namespace tile::ir {

@@ -5,10 +5,10 @@
 // many as fit (reqntid and minctapersm 1 are set). A sum above that compiles, and hangs every launch: refused here.
 #include "compiler/gpu/lowering/roles.h"
 
-#include "compiler/gpu/launch_views.h"
+#include "compiler/gpu/access/launch_views.h"
+#include "compiler/gpu/forms/scratch.h"
+#include "compiler/gpu/forms/shared_memory.h"
 #include "compiler/gpu/lowering/smem_lowering.h"
-#include "compiler/gpu/scratch.h"
-#include "compiler/gpu/shared_memory.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 
 namespace tile::ir {

@@ -4,8 +4,8 @@
 // Threads: the consumers are warps 0 .. tile.num_warps - 1, the producer's warpgroup comes last. Named barriers: 0 all
 // threads, 1 the consumers, 2 + g consumer warpgroup g, 8 + g the turn of warpgroup g.
 #pragma once
+#include "compiler/gpu/access/tma_box.h"
 #include "compiler/gpu/lowering/emitter.h"
-#include "compiler/gpu/tma_box.h"
 
 namespace tile::ir {
 

@@ -2,7 +2,7 @@
 // repetitions; at the end every element gets what comes before its thread's run. See across.h for the cut of the axis.
 #include <algorithm>
 
-#include "compiler/gpu/across.h"
+#include "compiler/gpu/forms/across.h"
 #include "compiler/gpu/lowering/access.h"
 #include "compiler/gpu/lowering/combine.h"
 #include "compiler/gpu/lowering/lowering.h"

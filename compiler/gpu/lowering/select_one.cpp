@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "compiler/gpu/across.h"
+#include "compiler/gpu/forms/across.h"
 #include "mlir/IR/Matchers.h"
 
 namespace tile::ir {

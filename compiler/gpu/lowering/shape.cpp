@@ -2,12 +2,12 @@
 // shared memory where not (see moves.h).
 #include <set>
 
+#include "compiler/gpu/forms/moves.h"
+#include "compiler/gpu/forms/scratch.h"
 #include "compiler/gpu/lowering/access.h"
 #include "compiler/gpu/lowering/exchange.h"
 #include "compiler/gpu/lowering/lowering.h"
 #include "compiler/gpu/lowering/meeting.h"
-#include "compiler/gpu/moves.h"
-#include "compiler/gpu/scratch.h"
 #include "compiler/layout/relations.h"
 #include "llvm/ADT/TypeSwitch.h"
 

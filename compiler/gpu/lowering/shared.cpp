@@ -1,11 +1,11 @@
 // shared.cpp - buffers in shared memory: addresses, stores, loads, zeroing.
 #include <algorithm>
 
+#include "compiler/gpu/forms/mma_table.h"
+#include "compiler/gpu/forms/scratch.h"
 #include "compiler/gpu/lowering/access.h"
 #include "compiler/gpu/lowering/smem_lowering.h"
-#include "compiler/gpu/mma_table.h"
-#include "compiler/gpu/scratch.h"
-#include "compiler/gpu/stage_reads.h"
+#include "compiler/gpu/rings/stage_reads.h"
 #include "compiler/layout/matrix_store.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 

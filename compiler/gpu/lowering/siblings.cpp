@@ -9,8 +9,8 @@
 #include <numeric>
 
 #include "compiler/analysis/memory_roots.h"
-#include "compiler/gpu/access_width.h"
-#include "compiler/gpu/fields.h"
+#include "compiler/gpu/access/access_width.h"
+#include "compiler/gpu/access/fields.h"
 #include "compiler/gpu/lowering/access.h"
 #include "compiler/gpu/lowering/lowering.h"
 #include "compiler/gpu/lowering/tile_access.h"

@@ -3,7 +3,7 @@
 #pragma once
 #include <memory>
 
-#include "compiler/gpu/access_width.h"
+#include "compiler/gpu/access/access_width.h"
 #include "compiler/gpu/lowering/emitter.h"
 
 namespace tile::ir {

@@ -1,10 +1,10 @@
 // tma.cpp - bulk tensor copies: boxes of views into stages, and accumulators through a staging buffer into views.
 #include <map>
 
+#include "compiler/gpu/forms/shared_memory.h"
 #include "compiler/gpu/lowering/access.h"
 #include "compiler/gpu/lowering/roles.h"
 #include "compiler/gpu/lowering/smem_lowering.h"
-#include "compiler/gpu/shared_memory.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 
 namespace tile::ir {

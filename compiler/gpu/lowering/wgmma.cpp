@@ -9,13 +9,13 @@
 // kFragmentSteps k steps. Each reads its fragments while the group before runs, behind a wait for the group before
 // that: two sets of registers take turns, across the products of a loop, too, and the tensor cores never wait for a
 // read.
-#include "compiler/gpu/async_products.h"
+#include "compiler/gpu/forms/async_products.h"
+#include "compiler/gpu/forms/shared_memory.h"
 #include "compiler/gpu/lowering/smem_lowering.h"
 #include "compiler/gpu/lowering/wgmma_descriptor.h"
 #include "compiler/gpu/lowering/wgmma_group.h"
 #include "compiler/gpu/lowering/wgmma_registers.h"
-#include "compiler/gpu/shared_memory.h"
-#include "compiler/gpu/stage_reads.h"
+#include "compiler/gpu/rings/stage_reads.h"
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"

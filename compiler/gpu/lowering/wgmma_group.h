@@ -2,8 +2,8 @@
 #pragma once
 #include <string>
 
+#include "compiler/gpu/forms/mma_table.h"
 #include "compiler/gpu/lowering/emitter.h"
-#include "compiler/gpu/mma_table.h"
 
 namespace tile::ir {
 

@@ -1,9 +1,9 @@
 // wgmma_registers.cpp - where the elements that an instruction wants of a thread are.
 #include "compiler/gpu/lowering/wgmma_registers.h"
 
+#include "compiler/gpu/forms/mma_table.h"
 #include "compiler/gpu/lowering/access.h"
 #include "compiler/gpu/lowering/smem_lowering.h"
-#include "compiler/gpu/mma_table.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 
 namespace tile::ir {

@@ -6,8 +6,8 @@
 // Where every element of a thread is wanted the aligned vectors that the window covers are read whole; elsewhere
 // (a branch) the elements one by one, each if any of the gathers wants it: no more memory than that is touched.
 #include "compiler/analysis/memory_roots.h"
-#include "compiler/gpu/access_width.h"
-#include "compiler/gpu/fields.h"
+#include "compiler/gpu/access/access_width.h"
+#include "compiler/gpu/access/fields.h"
 #include "compiler/gpu/lowering/access.h"
 #include "compiler/gpu/lowering/lowering.h"
 #include "compiler/gpu/lowering/tile_access.h"

@@ -1,0 +1,195 @@
+// counts.cpp - see counts.h.
+#include "compiler/gpu/access/counts.h"
+
+#include "compiler/dialect/dialect.h"
+#include "compiler/lowering/elementwise.h"
+#include "llvm/ADT/DenseSet.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/IR/Matchers.h"
+
+namespace tile::ir {
+using namespace mlir;
+
+Value numberBehind(Value v) {
+  while (auto op = v.getDefiningOp<arith::ExtSIOp>()) v = op.getIn();
+  return v;
+}
+
+void addSum(LinearForm& form, Value v, int64_t factor) {
+  v = numberBehind(v);
+  if (auto c = getConstantIntValue(v)) return void(form.constant += factor * *c);
+  if (auto add = v.getDefiningOp<arith::AddIOp>()) {
+    addSum(form, add.getLhs(), factor);
+    return addSum(form, add.getRhs(), factor);
+  }
+  if (auto sub = v.getDefiningOp<arith::SubIOp>()) {
+    addSum(form, sub.getLhs(), factor);
+    return addSum(form, sub.getRhs(), -factor);
+  }
+  if (auto mul = v.getDefiningOp<arith::MulIOp>())
+    if (auto c = getConstantIntValue(mul.getRhs())) return *c ? addSum(form, mul.getLhs(), factor * *c) : void();
+  form.add(v, factor);
+}
+LinearForm sumOf(Value v) {
+  LinearForm form;
+  addSum(form, v, 1);
+  return form;
+}
+
+Value alongOneDim(Value v, int* dim) {
+  while (Operation* op = v.getDefiningOp()) {
+    if (!isa<BroadcastOp, ReshapeOp, arith::ExtSIOp>(op)) break;
+    if (isa<ReshapeOp>(op)) {
+      auto from = cast<RankedTensorType>(op->getOperand(0).getType());
+      auto to = cast<RankedTensorType>(op->getResult(0).getType());
+      if (from.getRank() != 1 || to.getRank() != 2) return {};
+      if (to.getDimSize(0) != 1 && to.getDimSize(1) != 1) return {};
+      if (dim) *dim = to.getDimSize(0) == 1 ? 1 : 0;
+    }
+    v = op->getOperand(0);
+  }
+  return v;
+}
+Value scalarOf(Value tile) {
+  Value v = alongOneDim(tile, nullptr);
+  auto splat = v ? v.getDefiningOp<SplatOp>() : SplatOp();
+  return splat ? splat.getValue() : Value();
+}
+std::optional<int64_t> numberOf(Value tile) {
+  DenseIntElementsAttr all;
+  if (matchPattern(tile, m_Constant(&all)) && all.isSplat()) return all.getSplatValue<APInt>().getSExtValue();
+  return std::nullopt;
+}
+
+namespace {
+
+bool readCount(Value v, Count& count, bool& counts) {
+  v = alongOneDim(v, &count.dim);
+  if (!v) return false;
+  if (auto iota = v.getDefiningOp<IotaOp>()) {
+    if (std::exchange(counts, true)) return false;
+    count.first = static_cast<int64_t>(iota.getStart());
+    return true;
+  }
+  if (auto add = v.getDefiningOp<arith::AddIOp>())
+    return readCount(add.getLhs(), count, counts) && readCount(add.getRhs(), count, counts);
+  if (auto c = numberOf(v)) return count.scalars.constant += *c, true;
+  auto splat = v.getDefiningOp<SplatOp>();
+  if (splat) addSum(count.scalars, splat.getValue(), 1);
+  return static_cast<bool>(splat);
+}
+
+bool isZero(const LinearForm& form) { return form.isConstant() && form.constant == 0; }
+
+}  // namespace
+
+std::optional<Count> countOf(Value tile, int dim) {
+  Count count{dim, 0, {}};
+  bool counts = false;
+  if (!readCount(tile, count, counts) || !counts || count.dim < 0) return std::nullopt;
+  return count;
+}
+
+bool Bound::operator==(const Bound& other) const {
+  LinearForm left = end.plus(count.scalars.scaled(-1)), right = other.end.plus(other.count.scalars.scaled(-1));
+  left.constant -= count.first, right.constant -= other.count.first;
+  return count.dim == other.count.dim && isZero(left.plus(right.scaled(-1)));
+}
+
+bool boundsOf(Value mask, SmallVectorImpl<Bound>& bounds, int dim) {
+  mask = alongOneDim(mask, &dim);
+  if (!mask) return false;
+  if (auto both = mask.getDefiningOp<arith::AndIOp>()) {
+    const bool left = boundsOf(both.getLhs(), bounds, dim), right = boundsOf(both.getRhs(), bounds, dim);
+    return left && right;
+  }
+  auto compare = mask.getDefiningOp<arith::CmpIOp>();
+  if (!compare) return false;
+  Value low = compare.getLhs(), high = compare.getRhs();
+  int64_t more = 0;
+  switch (compare.getPredicate()) {
+    case arith::CmpIPredicate::slt:
+      break;
+    case arith::CmpIPredicate::sle:
+      more = 1;
+      break;
+    case arith::CmpIPredicate::sgt:
+      std::swap(low, high);
+      break;
+    case arith::CmpIPredicate::sge:
+      std::swap(low, high), more = 1;
+      break;
+    default:
+      return false;
+  }
+  auto count = countOf(low, dim);
+  if (!count) return false;
+  Bound bound{*count, {}};
+  if (auto c = numberOf(high))
+    bound.end.constant = *c;
+  else if (Value scalar = scalarOf(high))
+    bound.end = sumOf(scalar);
+  else
+    return false;
+  bound.end.constant += more;
+  bounds.push_back(bound);
+  return true;
+}
+
+namespace {
+
+/// Follows what is computed of a matrix, with the dim that one of its rows (or columns) has become.
+class Followed {
+ public:
+  explicit Followed(Bound bound) : bound_(std::move(bound)) {}
+
+  bool all(Value tile, int dim) {
+    if (!seen_.insert({tile, dim}).second) return true;
+    return llvm::all_of(tile.getUses(), [&](OpOperand& use) { return one(use, dim); });
+  }
+
+ private:
+  bool one(OpOperand& use, int dim) {
+    Operation* op = use.getOwner();
+    auto type = cast<RankedTensorType>(use.get().getType());
+    if (auto dot = dyn_cast<DotOp>(op)) {
+      // Sums run over the other dim.
+      if (type.getRank() != 2 || (use.getOperandNumber() == 0 && dim != 0) || (use.getOperandNumber() == 1 && dim != 1))
+        return false;
+      return all(dot.getResult(), dim);
+    }
+    if (auto trans = dyn_cast<TransOp>(op)) {
+      const auto* at = llvm::find(trans.getPermutation(), dim);
+      return all(trans.getResult(), static_cast<int>(at - trans.getPermutation().begin()));
+    }
+    if (isa<BroadcastOp>(op)) return type.getDimSize(dim) > 1 && all(op->getResult(0), dim);
+    if (auto yield = dyn_cast<scf::YieldOp>(op)) {
+      auto loop = dyn_cast<scf::ForOp>(yield->getParentOp());
+      const unsigned n = use.getOperandNumber();
+      return loop && all(loop.getRegionIterArg(n), dim) && all(loop.getResult(n), dim);
+    }
+    if (auto loop = dyn_cast<scf::ForOp>(op)) {
+      const unsigned controls = loop.getNumControlOperands();
+      if (use.getOperandNumber() < controls) return false;
+      const unsigned n = use.getOperandNumber() - controls;
+      return all(loop.getRegionIterArg(n), dim) && all(loop.getResult(n), dim);
+    }
+    if (auto scatter = dyn_cast<ScatterOp>(op)) {
+      SmallVector<Bound, 2> bounds;
+      if (use.get() != scatter.getValue() || !scatter.getMask()) return false;
+      boundsOf(scatter.getMask(), bounds);
+      bound_.count.dim = dim;
+      return llvm::is_contained(bounds, bound_);
+    }
+    return op->getNumResults() == 1 && isElementwise(op) && all(op->getResult(0), dim);
+  }
+
+  Bound bound_;
+  llvm::DenseSet<std::pair<Value, int>> seen_;
+};
+
+}  // namespace
+
+bool isStoredWithin(Value matrix, int dim, Bound bound) { return Followed(std::move(bound)).all(matrix, dim); }
+
+}  // namespace tile::ir

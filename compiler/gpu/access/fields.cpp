@@ -1,0 +1,66 @@
+// fields.cpp - see fields.h.
+#include "compiler/gpu/access/fields.h"
+
+#include <numeric>
+
+#include "compiler/analysis/no_wrap.h"
+#include "compiler/dialect/dialect.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+
+namespace tile::ir {
+using namespace mlir;
+
+int64_t RecordStart::alignment(const Facts& facts, int bytes) const {
+  const int64_t aligned = facts.alignOf(ptr) / bytes;
+  return offset ? std::gcd(aligned, facts.divisibility(offset)) : aligned;
+}
+
+std::pair<RecordStart, int64_t> withoutConstantPart(Value ptr) {
+  constexpr int64_t kMost = 1 << 20;
+  int64_t by = 0;
+  APInt constant;
+  auto takeConstant = [&](Value value) {
+    if (!matchPattern(value, m_ConstantInt(&constant)) || std::abs(by + constant.getSExtValue()) > kMost) return false;
+    by += constant.getSExtValue();
+    return true;
+  };
+  auto add = ptr.getDefiningOp<PtrAddOp>();
+  for (; add && takeConstant(add.getOffset()); add = ptr.getDefiningOp<PtrAddOp>()) ptr = add.getPtr();
+  if (!add) return {{ptr, {}}, by};
+  // The place of a program and the number of a field in one sum, which must not wrap before it is widened.
+  Value offset = add.getOffset();
+  while (auto sum = offset.getDefiningOp<arith::AddIOp>()) {
+    if (!(offset.getType().isInteger(64) || neverWraps(sum)) || !takeConstant(sum.getRhs())) break;
+    offset = sum.getLhs();
+  }
+  return {{add.getPtr(), offset}, by};
+}
+
+bool areOtherFields(Operation* access, Operation* other, bool repeated, const Facts& facts) {
+  using Place = std::pair<Value, Value>;  // pointer, offsets
+  auto placeOf = [](Operation* op) {
+    return llvm::TypeSwitch<Operation*, Place>(op)
+        .Case<GatherOp, ScatterOp, AtomicRmwOp, AtomicCasOp>([](auto o) { return Place(o.getPtr(), o.getOffsets()); })
+        .Default(Place());
+  };
+  const auto [ptr, offsets] = placeOf(access);
+  const auto [otherPtr, otherOffsets] = placeOf(other);
+  if (!ptr || !otherPtr) return false;
+  const auto [start, by] = withoutConstantPart(ptr);
+  const auto [otherStart, otherBy] = withoutConstantPart(otherPtr);
+  if (start.ptr != otherStart.ptr) return false;
+  auto argument = dyn_cast<BlockArgument>(start.ptr);
+  const bool stays = argument && isa<FunctionOpInterface>(argument.getOwner()->getParentOp());
+  if (repeated && !stays) return false;
+  int64_t unit = 0;
+  auto alsoIn = [&](Value part) {
+    if (part) unit = std::gcd(unit, facts.divisibility(part));
+  };
+  alsoIn(offsets), alsoIn(otherOffsets);
+  if (repeated || start.offset != otherStart.offset) alsoIn(start.offset), alsoIn(otherStart.offset);
+  return unit ? (by - otherBy) % unit != 0 : by != otherBy;
+}
+
+}  // namespace tile::ir

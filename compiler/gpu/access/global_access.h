@@ -1,0 +1,43 @@
+// global_access.h - tiles that are read from or written to global memory, and what that says about their layouts.
+#pragma once
+#include "compiler/gpu/access/access_width.h"
+
+namespace tile::ir {
+
+struct GlobalAccess {
+  AccessWidth width;
+  mlir::Value tile;  ///< what is read or written
+};
+/// Nullopt: the op accesses no global memory, or no tile of it.
+std::optional<GlobalAccess> accessOf(mlir::Operation* op, const Facts& facts);
+
+/// Whether it is an atomic whose result is not used: then the layout of its value matters.
+bool addsToMemory(mlir::Operation* op);
+/// Whether it is a gather all of whose addresses were computed from loaded elements: neighbours are not near each
+/// other.
+bool isLookup(mlir::Operation* op, const GlobalAccess& access);
+/// Whether it is a gather whose places were computed as floats (pixels along a flow, cells of particles): neighbours
+/// mostly lie near each other, though nothing says how near.
+bool isPlaceInSpace(mlir::Operation* op, const GlobalAccess& access);
+
+/// Whether the access is as good under any layout: lookups, atomics at scattered addresses, words that neighbours
+/// share.
+bool takesAnyLayout(mlir::Operation* op, const GlobalAccess& access, const Facts& facts);
+
+/// How many neighbouring rows (of dim 0, in aligned groups) a gather reads from the same words: packed weights, factors
+/// of groups. 1: none, as far as is known.
+int64_t rowsAlike(mlir::Operation* op, const Facts& facts);
+/// The same for neighbours along the last dim, at most 16.
+int64_t columnsAlike(mlir::Operation* op, const Facts& facts);
+/// How many elements of a gathered tile one word serves, along both dims.
+int64_t elementsAlike(mlir::Operation* op, const Facts& facts);
+
+/// The share of bytes that are used of all 32-byte sectors that a warp touches along `dim`, for all registers of one
+/// row.
+double sectorUse(const layout::Layout& layout, int dim, int bytes);
+/// Whether the lanes of a warp together hold a run of at least 128 bytes along `dim`.
+bool wholeLines(const layout::Layout& layout, int dim, int bytes);
+/// Whether the tile is made by elementwise work alone from loads of narrower elements.
+bool isWidenedInPlace(mlir::Value tile);
+
+}  // namespace tile::ir

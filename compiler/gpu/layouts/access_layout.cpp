@@ -1,0 +1,170 @@
+// access_layout.cpp - layouts for accesses to memory: neighbours in a thread, whole sectors and lines in a warp.
+#include "compiler/gpu/layouts/access_layout.h"
+
+#include <algorithm>
+
+#include "compiler/analysis/neighbours.h"
+#include "compiler/dialect/dialect.h"
+#include "compiler/dialect/tiles.h"
+#include "compiler/gpu/access/global_access.h"
+#include "compiler/gpu/forms/moves.h"
+#include "compiler/gpu/layouts/combined_rows.h"
+#include "compiler/gpu/layouts/shared_places.h"
+#include "compiler/layout/lane_trades.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+namespace tile::ir {
+using namespace mlir;
+using layout::Layout;
+
+/// `vector`, or less if that would leave threads without elements.
+int AccessLayouts::shareOf(int64_t elements, int vector) const {
+  const int64_t perThread = std::max<int64_t>(1, elements / (int64_t{numWarps_} * target_.lanes));
+  while (vector > perThread) vector /= 2;
+  return vector;
+}
+
+/// Dims from fastest to slowest: `fastest` (-1: none), then from the last one to the first.
+Layout AccessLayouts::blocked(const layout::Shape& shape, int vector, int fastest) const {
+  std::vector<int> order;
+  if (fastest >= 0) order.push_back(fastest);
+  for (int dim = static_cast<int>(shape.size()) - 1; dim >= 0; --dim)
+    if (dim != fastest) order.push_back(dim);
+  return layout::blocked(shape, vector, order, numWarps_, target_.lanes);
+}
+
+Layout AccessLayouts::defaultLayout(Type type, int fastest) const {
+  const auto tensor = cast<RankedTensorType>(type);
+  const int vector = shareOf(tensor.getNumElements(), std::max(1, 16 / elementBytes(type)));
+  return blocked({tensor.getShape().begin(), tensor.getShape().end()}, vector, fastest);
+}
+
+static Value offsetsOf(Operation* op) {
+  return llvm::TypeSwitch<Operation*, Value>(op)
+      .Case<GatherOp, ScatterOp, AtomicRmwOp, AtomicCasOp>([](auto o) { return o.getOffsets(); })
+      .Default([](Operation*) { return Value(); });
+}
+
+/// Whether a few elements (fields of a record, say) are taken out of the tile one by one, as scalars.
+static bool isTakenApart(Operation* op) {
+  constexpr int64_t kFew = 64;  // bytes
+  if (!isa<LoadOp, GatherOp>(op)) return false;
+  auto type = dyn_cast<RankedTensorType>(op->getResult(0).getType());
+  return type && type.getNumElements() > 1 && tileBytes(type) <= kFew && !op->use_empty() &&
+         llvm::all_of(op->getUsers(), [](Operation* user) {
+           auto extract = dyn_cast<ExtractOp>(user);
+           return extract && cast<RankedTensorType>(extract.getType()).getNumElements() == 1;
+         });
+}
+
+/// Whether the kernel reads, for each element of the tile, from a place in space. Lanes next to each other read lines
+/// in common there if they are neighbours.
+bool AccessLayouts::isBesidePlaces(Value tile) const {
+  const ArrayRef<int64_t> shape = tileType(tile).getShape();
+  auto func = tile.getParentRegion()->getParentOfType<FunctionOpInterface>();
+  return func
+      ->walk([&](GatherOp gather) {
+        auto type = dyn_cast<RankedTensorType>(gather.getResult().getType());
+        if (!type || type.getShape() != shape) return WalkResult::advance();
+        auto access = accessOf(gather, facts_);
+        return access && isPlaceInSpace(gather, *access) ? WalkResult::interrupt() : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+std::optional<Layout> AccessLayouts::coalescedLayout(Operation* op) const {
+  auto access = accessOf(op, facts_);
+  if (!access) return std::nullopt;
+  if (isTakenApart(op)) {  // every thread reads them all
+    std::vector<layout::Digit> regs, lanes{{layout::kReplicated, target_.lanes, 0}}, warps;
+    const layout::Shape whole = shapeOf(access->tile);
+    for (int dim = static_cast<int>(whole.size()) - 1; dim >= 0; --dim)
+      if (whole[dim] > 1) regs.push_back({dim, static_cast<int>(whole[dim]), 1});
+    if (numWarps_ > 1) warps.push_back({layout::kReplicated, numWarps_, 0});
+    return Layout(whole, regs, lanes, warps);
+  }
+  const layout::Shape shape = shapeOf(access->tile);
+  int vector = access->width.aligned;
+  if (isa<AccumulateOp>(op) || addsToMemory(op))
+    vector = std::min(vector, widestAdd(getElementTypeOrSelf(access->tile.getType()), target_));
+  else if (isa<AtomicRmwOp, AtomicCasOp>(op))
+    vector = 1;
+  int fastest = access->width.dim;
+  // Elements that are read from one word lie in one thread, which reads it once.
+  if (const int64_t alike = columnsAlike(op, facts_); fastest < 0 && alike > 1)
+    vector = static_cast<int>(alike), fastest = static_cast<int>(shape.size()) - 1;
+  // So do elements whose places are found together, unless wider accesses want them so anyway.
+  if (const int64_t run = fastest < 0 || vector == 1 ? runOfPlaces(op, facts_) : 1; run > 1)
+    vector = static_cast<int>(run), fastest = 0;
+  if (fastest < 0)
+    if (Value offsets = offsetsOf(op)) fastest = nearestDim(offsets, elementBytes(access->tile.getType()));
+  vector = shareOf(tileType(access->tile).getNumElements(), vector);
+  const int bytes = elementBytes(access->tile.getType());
+  constexpr int kWord = 4;
+  if (vector * bytes > kWord && isBesidePlaces(access->tile)) vector = std::max(1, kWord / bytes);
+  Layout best = blocked(shape, vector, fastest);
+  // Rather smaller pieces (of whole lines still) than threads without elements; short dims are divided over lanes.
+  for (int piece = vector / 2; best.isPadded() && access->width.dim >= 0 && piece > 0; piece /= 2) {
+    Layout narrower = blocked(shape, piece, access->width.dim);
+    if (!narrower.isPadded() && wholeLines(narrower, access->width.dim, bytes)) best = std::move(narrower);
+  }
+  if (auto whole = shortRowsInThreads(best, access->width.dim, numWarps_, target_.lanes)) best = std::move(*whole);
+  // If rows are reduced, are read from the same words, or are combined with runs of loaded vectors, the rows of a
+  // thread are consecutive ones.
+  const bool isRead = isa<LoadOp, GatherOp>(op) && access->width.dim > 0 && !best.isPadded(0);
+  if (!isRead) return best;
+  if (auto blocks = blocksInWarps(access->tile, best, access->width.dim, bytes)) return *blocks;
+  if (auto rows = axisInThreads(access->tile, best, access->width.dim, bytes)) return *rows;
+  if (auto pieces = rowsAcrossWarps(access->tile, best, access->width.dim, numWarps_, target_)) return *pieces;
+  if (foldsBlocksOfRows(access->tile) || rowsAlike(op, facts_) > 1) return withRowsTogether(best);
+  if (shape.size() != 2 || best.numRegs() <= best.runLength(1) || !meetsLoadedColumns(access->tile)) return best;
+  const Layout together = withRowsTogether(best);
+  return sectorUse(together, access->width.dim, bytes) < sectorUse(best, access->width.dim, bytes) ? best : together;
+}
+
+bool AccessLayouts::serves(Operation* op, const Layout& own, const Layout& best, bool isStore) const {
+  auto access = accessOf(op, facts_);
+  if (!access || own == best) return true;
+  int bytes = elementBytes(access->tile.getType());
+  bool isSmall = tileBytes(access->tile.getType()) <= kSmallTileBytes;
+  if (isSmall && !isStore) return true;
+  int replicas = own.laneReplicas() * own.warpReplicas() * own.regReplicas();
+  int bestReplicas = best.laneReplicas() * best.warpReplicas();
+  if (!isStore && replicas > bestReplicas) return false;
+  // Single elements at any addresses: if lanes hold copies of each other's elements, most of every instruction is
+  // unused.
+  constexpr int kFewStores = 8, kTimes = 4;
+  if (isStore && access->width.dim < 0 && own.numRegs() > kFewStores && own.numRegs() >= kTimes * best.numRegs())
+    return false;
+  if (access->width.dim < 0) return true;
+  int dim = access->width.dim;
+  if (sectorUse(own, dim, bytes) + 0.01 < std::min(1.0, sectorUse(best, dim, bytes))) return false;
+  // Full sectors in pieces of 8 bytes are nearly as good as in pieces of 16; whole lines in pieces of 4 are better than
+  // a conversion.
+  int vector = widthUnder(access->width, own).aligned * bytes,
+      bestVector = widthUnder(access->width, best).aligned * bytes;
+  return vector >= std::min(wholeLines(own, dim, bytes) ? 4 : 8, bestVector);
+}
+
+Layout AccessLayouts::storeLayout(Operation* store, const Layout& own) const {
+  auto best = coalescedLayout(store);
+  if (!best) return own;
+  if (auto lines = linesToAdd(store, own)) return *lines;
+  return serves(store, own, *best, true) ? own : *best;
+}
+
+// Additions to memory are carried out in the second-level cache, line by line. A warp in which each line of an
+// accumulator is scattered over its lanes redistributes it first, and then sends a quarter of the requests.
+std::optional<Layout> AccessLayouts::linesToAdd(Operation* op, const Layout& own) const {
+  constexpr int kLine = 128;
+  if (!isa<AccumulateOp>(op) && !addsToMemory(op)) return std::nullopt;
+  auto access = accessOf(op, facts_);
+  const int dim = access->width.dim, bytes = elementBytes(access->tile.getType());
+  if (dim < 0 || tileBytes(access->tile.getType()) <= kSmallTileBytes || wholeLines(own, dim, bytes))
+    return std::nullopt;
+  const int vector = std::min(access->width.aligned, widestAdd(getElementTypeOrSelf(access->tile.getType()), target_));
+  if (widthUnder(access->width, own).aligned >= vector) return std::nullopt;
+  return layout::runsOfWarps(own, dim, vector, kLine / bytes);
+}
+
+}  // namespace tile::ir

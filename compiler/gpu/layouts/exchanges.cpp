@@ -1,0 +1,67 @@
+// exchanges.cpp - which takes are steps of a sort, and how its tiles lie best.
+#include "compiler/gpu/layouts/exchanges.h"
+
+#include <map>
+
+#include "compiler/analysis/known_values.h"
+#include "compiler/dialect/tiles.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
+
+namespace tile::ir {
+using namespace mlir;
+
+namespace {
+
+// How far apart partners are where every element takes that of the place that differs in one bit; nothing: it does not.
+std::optional<int64_t> distanceOfPartners(TakeOp take) {
+  Value indices = take.getIndices();
+  while (Operation* from = indices.getDefiningOp()) {
+    if (!isa<BroadcastOp, ReshapeOp>(from)) break;
+    indices = from->getOperand(0);
+  }
+  auto turned = indices.getDefiningOp<arith::XOrIOp>();
+  APInt far;
+  if (!turned || !matchPattern(turned.getRhs(), m_ConstantInt(&far)) || !far.isPowerOf2()) return std::nullopt;
+  const auto places = knownValues(turned.getLhs());
+  const bool areTheirOwn = places && llvm::all_of(llvm::enumerate(*places), [](const auto& place) {
+    return place.value() == static_cast<int64_t>(place.index());
+  });
+  return areTheirOwn ? std::optional<int64_t>(far.getSExtValue()) : std::nullopt;
+}
+
+}  // namespace
+
+std::vector<Exchanges> exchangesInRuns(ArrayRef<TakeOp> takes, int numWarps, int numLanes) {
+  constexpr int64_t kMostRun = 16;  // elements: what is sorted is mostly read from memory first
+  constexpr size_t kFewSteps = 4;
+  struct Steps {
+    SmallVector<TakeOp> takes;
+    SmallVector<int64_t> distances;
+  };
+  std::map<layout::Shape, Steps> sorts;
+  for (TakeOp take : takes) {
+    const layout::Shape shape = shapeOf(take.getResult());
+    if (shapeOf(take.getSource()) != shape || take.getAxis() + 1 != shape.size()) continue;
+    const auto far = distanceOfPartners(take);
+    if (!far) continue;
+    sorts[shape].takes.push_back(take);
+    sorts[shape].distances.push_back(*far);
+  }
+  std::vector<Exchanges> all;
+  for (auto& [shape, steps] : sorts) {
+    int64_t elements = 1;
+    for (int64_t size : shape) elements *= size;
+    int64_t run = std::min(kMostRun, elements / (int64_t{numWarps} * numLanes));
+    while (run > 1 && shape.back() % run != 0) run /= 2;
+    const auto near = llvm::count_if(steps.distances, [&](int64_t far) { return far < run; });
+    if (run <= 1 || static_cast<size_t>(near) <= kFewSteps) continue;
+    std::vector<int> order;  // dims from fastest to slowest
+    for (int dim = static_cast<int>(shape.size()) - 1; dim >= 0; --dim) order.push_back(dim);
+    const layout::Layout layout = layout::blocked(shape, static_cast<int>(run), order, numWarps, numLanes);
+    if (!layout.isPadded()) all.push_back({std::move(steps.takes), layout});
+  }
+  return all;
+}
+
+}  // namespace tile::ir

@@ -1,0 +1,115 @@
+// gathers_together.cpp - interleaves several gathers of one memory, element by element.
+// Before: layouts; gathers of neighbouring elements (the corners of a cell, taps of a filter that moves) stand where
+//         the kernel wrote them: all elements of one are read before the first of the next, and by then the cache lines
+//         that both need may have left the first-level cache.
+// After:  gathers of a block through one pointer, under one mask, follow each other directly, as many as registers
+//         hold, with the computation of their addresses in front; the lowering reads them side by side. Masks of those
+//         that read a few elements apart (neighbours in a stencil) are computed in front of the first of them, which
+//         can then read for all (windows.cpp).
+#include "compiler/analysis/memory_roots.h"
+#include "compiler/gpu/access/access_width.h"
+#include "compiler/gpu/access/fields.h"
+#include "compiler/gpu/forms/blocks.h"
+#include "compiler/gpu/forms/moves.h"
+#include "compiler/gpu/forms/scratch.h"
+#include "compiler/gpu/gpu_passes.h"
+#include "mlir/IR/TypeUtilities.h"
+#include "mlir/Pass/Pass.h"
+
+namespace tile::ir {
+using namespace mlir;
+
+namespace {
+
+/// Registers of a thread: of one gather (fewer are no time between one gather and the next), of all that come together.
+constexpr int64_t kLeastRegisters = 4, kMostRegisters = 64;
+
+bool isTile(GatherOp gather) { return gather && isa<RankedTensorType>(gather.getType()) && !isVolatile(gather); }
+
+/// What is read behind it is not what would be read in front of it, or may not be.
+bool ends(Operation* op) {
+  return writesGlobal(op) || isAcquire(op) || isa<BarrierOp>(op) || (op->getNumRegions() && !isa<ReduceOp, ScanOp>(op));
+}
+
+/// What `gather` needs of what stands from `place` on, in order; nullopt: some of it cannot stand in front of it.
+std::optional<SmallVector<Operation*>> partsBehind(GatherOp gather, Operation* place) {
+  SmallVector<Operation*> parts, pending{gather};
+  llvm::DenseSet<Operation*> seen;
+  while (!pending.empty()) {
+    for (Value operand : pending.pop_back_val()->getOperands()) {
+      Operation* made = operand.getDefiningOp();
+      if (!made || made->getBlock() != place->getBlock() || made->isBeforeInBlock(place)) continue;
+      if (!isMemoryEffectFree(made) || made->getNumRegions()) return std::nullopt;
+      if (seen.insert(made).second) parts.push_back(made), pending.push_back(made);
+    }
+  }
+  llvm::sort(parts, [](Operation* a, Operation* b) { return a->isBeforeInBlock(b); });
+  return parts;
+}
+
+/// Masks of windows in front of them.
+void bringMasks(Block& block, const Facts& facts) {
+  SmallVector<GatherOp> gathers(block.getOps<GatherOp>());
+  for (GatherOp first : gathers) {
+    if (!isTile(first) || !first.getMask() || !first.getOffsets()) continue;
+    const auto [root, by] = withoutConstantPart(first.getPtr());
+    const int bits = static_cast<int>(getElementTypeOrSelf(first.getType()).getIntOrFloatBitWidth());
+    if (bits < 8 || offsetWidth(facts, root.ptr, first.getOffsets(), {}, bits / 8).aligned == 1) continue;
+    for (Operation* op = first->getNextNode(); op && !ends(op); op = op->getNextNode()) {
+      auto gather = dyn_cast<GatherOp>(op);
+      if (!isTile(gather) || gather.getOffsets() != first.getOffsets() || gather.getMask() == first.getMask()) continue;
+      const auto [ptr, distance] = withoutConstantPart(gather.getPtr());
+      if (ptr != root || std::abs(distance - by) > kFarthestInWindow) continue;
+      if (const auto parts = partsBehind(gather, first))
+        for (Operation* part : *parts) part->moveBefore(first);
+    }
+  }
+}
+
+void runOn(Block& block) {
+  llvm::DenseSet<Operation*> done;
+  SmallVector<GatherOp> gathers(block.getOps<GatherOp>());
+  for (GatherOp first : gathers) {
+    if (!isTile(first) || done.contains(first)) continue;
+    const int64_t registers = registersOf(first.getType());
+    if (registers < kLeastRegisters) continue;
+    Operation* last = first;
+    int64_t held = registers;
+    for (Operation* op = first->getNextNode(); op && !ends(op) && held + registers <= kMostRegisters;) {
+      auto gather = dyn_cast<GatherOp>(op);
+      op = op->getNextNode();
+      if (!isTile(gather) || !readTogether(first, gather)) continue;
+      const auto parts = partsBehind(gather, first);
+      if (!parts) continue;
+      for (Operation* part : *parts) part->moveBefore(first);
+      gather->moveAfter(last);
+      last = gather, held += registers;
+      done.insert(gather);
+    }
+  }
+}
+
+class GathersTogetherPass : public PassWrapper<GathersTogetherPass, OperationPass<func::FuncOp>> {
+ public:
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(GathersTogetherPass)
+  StringRef getArgument() const override { return "tile-gathers-together"; }
+  StringRef getDescription() const override { return "interleave gathers of one memory"; }
+  void getDependentDialects(DialectRegistry& registry) const override { registry.insert<TileDialect>(); }
+
+  void runOnOperation() override {
+    const Facts facts(getOperation());
+    for (Block* block : blocksOf(getOperation())) bringMasks(*block, facts), runOn(*block);
+  }
+};
+
+}  // namespace
+
+bool readTogether(GatherOp first, GatherOp gather) {
+  return gather.getPtr() == first.getPtr() && gather.getMask() == first.getMask() && gather.getOffsets() &&
+         gather.getOther() == first.getOther() && gather.getCache() == first.getCache() &&
+         gather.getType() == first.getType();
+}
+
+std::unique_ptr<Pass> createGathersTogetherPass() { return std::make_unique<GathersTogetherPass>(); }
+
+}  // namespace tile::ir

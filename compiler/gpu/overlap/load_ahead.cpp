@@ -1,0 +1,197 @@
+// load_ahead.cpp - loads an iteration early, and the pass that finds the loads that no other pass takes care of: small
+// boxes, and rows by pointers, that products' loops read beside their operands (what a product is subtracted from,
+// factors of rows).
+// Before: kernels without roles, in front of stage; copies of operands will run ahead.
+// After:  such loops carry the boxes of the next iteration in registers, or of as many iterations as the operands'
+//         copies run ahead, if registers hold them all. Otherwise the latency of these loads would be that of the loop.
+#include "compiler/gpu/overlap/load_ahead.h"
+
+#include "compiler/analysis/memory_roots.h"
+#include "compiler/dialect/warps.h"
+#include "compiler/gpu/access/global_access.h"
+#include "compiler/gpu/dot_passes.h"
+#include "compiler/gpu/rings/copy_slice.h"
+#include "compiler/gpu/rings/ring_groups.h"
+#include "mlir/Pass/Pass.h"
+
+namespace tile::ir {
+using namespace mlir;
+
+namespace {
+
+RankedTensorType tileType(Value v) { return dyn_cast<RankedTensorType>(v.getType()); }
+
+/// The load under `map`. A gather reads nothing unless `exists`, the iteration it is for.
+Value loadFor(OpBuilder& b, Operation* op, IRMapping map, Value exists) {
+  auto gather = dyn_cast<GatherOp>(op);
+  if (!gather) return b.clone(*op, map)->getResult(0);
+  Location loc = op->getLoc();
+  auto at = [&](Value v) { return v ? map.lookupOrDefault(v) : Value(); };
+  Value mask = exists;
+  if (auto tile = tileType(op->getResult(0)))
+    mask = SplatOp::create(b, loc, RankedTensorType::get(tile.getShape(), b.getI1Type()), mask);
+  if (gather.getMask()) mask = arith::AndIOp::create(b, loc, mask, at(gather.getMask()));
+  return GatherOp::create(b, loc, op->getResult(0).getType(), at(gather.getPtr()), at(gather.getOffsets()), mask,
+                          at(gather.getOther()), gather.getCache());
+}
+
+}  // namespace
+
+int64_t registersHeld(Operation* op, int64_t warps, const Facts& facts) {
+  auto type = tileType(op->getResult(0));
+  const int64_t bits = type ? type.getNumElements() * type.getElementTypeBitWidth() : 32;
+  return std::max<int64_t>(2, bits / (32 * 32 * warps * elementsAlike(op, facts)));
+}
+
+int64_t registersOfResults(scf::ForOp loop, int64_t warps, const Facts& facts) {
+  int64_t results = 0;
+  loop.walk([&](MmaOp product) { results += registersHeld(product, warps, facts); });
+  return results;
+}
+
+scf::ForOp loadAhead(scf::ForOp loop, ArrayRef<Operation*> loads, ArrayRef<Operation*> updates, int64_t distance) {
+  if (loads.empty()) return {};
+  CopySlice slice(loop, loads, updates);
+  if (!slice.obstacle().empty() || slice.needsGuard() || !slice.carried().empty()) return {};
+  OpBuilder b(loop);
+  Location loc = loop.getLoc();
+  const bool asks = llvm::any_of(loads, [](Operation* op) { return isa<GatherOp>(op); });
+  auto emit = [&](OpBuilder& builder, Value iv, Value before, Value end) {
+    SmallVector<Value> values(loads.size()), state;
+    Value exists;
+    if (asks) exists = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, before, end);
+    slice.emit(builder, iv, state, [&](OpBuilder& inner, Operation* copy, const IRMapping& map) {
+      values[llvm::find(loads, copy) - loads.begin()] = loadFor(inner, copy, map, exists);
+    });
+    return values;
+  };
+  // An iteration that exists does not wrap; gathers of one that does not read nothing.
+  const bool asksOnly = llvm::all_of(loads, [](Operation* op) { return isa<GatherOp>(op); });
+  auto further = [&](OpBuilder& builder, Value iv) -> Value {
+    for (int64_t step = 0; step < distance; ++step)
+      iv = arith::AddIOp::create(builder, loc, iv, loop.getStep(),
+                                 asksOnly ? arith::IntegerOverflowFlags::nsw : arith::IntegerOverflowFlags::none);
+    return iv;
+  };
+  // Carried: what this iteration uses, then what the next one will, and so on.
+  const size_t first = loop.getInitArgs().size();
+  SmallVector<Value> inits(loop.getInitArgs());
+  // Compared with a counter that exists: one further on might not fit.
+  Value at = loop.getLowerBound(), last = loop.getUpperBound();
+  for (int64_t ahead = 0; ahead < distance; ++ahead) {
+    inits.append(emit(b, at, loop.getLowerBound(), last));
+    if (ahead + 1 < distance) at = arith::AddIOp::create(b, loc, at, loop.getStep());
+    if (asks) last = arith::SubIOp::create(b, loc, last, loop.getStep());
+  }
+  auto made = scf::ForOp::create(b, loc, loop.getLowerBound(), loop.getUpperBound(), loop.getStep(), inits);
+  made->setDiscardableAttrs(loop->getDiscardableAttrDictionary());
+  Block* body = made.getBody();
+  if (!body->empty()) body->back().erase();
+  OpBuilder in = OpBuilder::atBlockBegin(body);
+  Value ahead = further(in, made.getInductionVar());
+  // The slice reads the old body's values: it is copied before they move.
+  SmallVector<Value> next = emit(in, ahead, made.getInductionVar(), last);
+  for (size_t i = 0; i <= first; ++i) loop.getBody()->getArgument(i).replaceAllUsesWith(body->getArgument(i));
+  body->getOperations().splice(body->end(), loop.getBody()->getOperations());
+  for (auto [i, load] : llvm::enumerate(loads)) {
+    load->getResult(0).replaceAllUsesWith(made.getRegionIterArg(first + i));
+    load->erase();
+  }
+  Operation* yield = body->getTerminator();
+  SmallVector<Value> yielded(yield->getOperands());
+  const auto carried = made.getRegionIterArgs().drop_front(first + loads.size());
+  yielded.append(carried.begin(), carried.end());
+  yielded.append(next.begin(), next.end());
+  yield->setOperands(yielded);
+  for (size_t i = 0; i < first; ++i) loop.getResult(i).replaceAllUsesWith(made.getResult(i));
+  loop.erase();
+  return made;
+}
+
+namespace {
+
+class LoadAheadPass : public PassWrapper<LoadAheadPass, OperationPass<func::FuncOp>> {
+ public:
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(LoadAheadPass)
+  StringRef getArgument() const override { return "tile-load-ahead"; }
+  StringRef getDescription() const override { return "load small boxes beside operands an iteration early"; }
+
+  void runOnOperation() override {
+    func::FuncOp func = getOperation();
+    // Producers bring such boxes, or run ahead so far that consumers wait for nothing else.
+    if (func.walk([](SpecializeOp) { return WalkResult::interrupt(); }).wasInterrupted()) return;
+    const int warps = warpsOf(func);
+    if (!warps) return;
+    SmallVector<scf::ForOp> loops;
+    func.walk([&](scf::ForOp loop) { loops.push_back(loop); });
+    for (scf::ForOp loop : loops) runOn(loop, warps);
+  }
+
+ private:
+  /// Registers of all results of products and of what is loaded, in loops that do not ask for copies in flight.
+  static constexpr int64_t kMostUnasked = 64;
+
+  /// The stages that copies of operands will have: two at least, unless the kernel asks for one.
+  static int64_t stagesOf(scf::ForOp loop) {
+    auto stages = loop->getAttrOfType<IntegerAttr>("tile.stages");
+    return stages ? stages.getInt() : 2;
+  }
+
+  /// A loop of products all of whose operands' copies will run ahead.
+  static bool isStaged(scf::ForOp loop) {
+    const auto ops = [&](auto is) { return llvm::any_of(loop.getBody()->getOperations(), is); };
+    return stagesOf(loop) > 1 && ops([](Operation& op) { return isa<MmaOp>(op); }) &&
+           ops([](Operation& op) { return isSharedCopy(&op); }) &&
+           !ops([](Operation& op) { return isa<LoopLikeOpInterface>(op); });
+  }
+
+  /// Rows at places that stay, from a pointer that the loop moves on: few registers for addresses.
+  static bool areRows(GatherOp gather, scf::ForOp loop) {
+    return gather.getOffsets() && loop.isDefinedOutsideOfLoop(gather.getOffsets()) &&
+           (!gather.getOther() || loop.isDefinedOutsideOfLoop(gather.getOther()));
+  }
+
+  static bool canBeEarly(Operation* load, scf::ForOp loop) {
+    if (auto gather = dyn_cast<GatherOp>(load); gather && !areRows(gather, loop)) return false;
+    if (isVolatile(load)) return false;
+    const CopySlice slice(loop, {load});
+    return slice.obstacle().empty() && !slice.needsGuard() && slice.carried().empty();
+  }
+
+  static void runOn(scf::ForOp loop, int64_t warps) {
+    if (!isStaged(loop)) return;
+    const Facts facts(loop->getParentOfType<func::FuncOp>());
+    SmallVector<Operation*> loads;
+    int64_t held = registersOfResults(loop, warps, facts), registers = 0;
+    const bool isAsked = loop->hasAttr("tile.stages");
+    const int64_t most = isAsked ? kMostBesideProducts : kMostUnasked;
+    bool waits = false;  // for tiles that come as late as they are written
+    for (Operation& op : *loop.getBody()) {
+      if (!isa<LoadOp, GatherOp>(op)) continue;
+      Operation* load = &op;
+      // What only the next iteration uses is early already.
+      auto isLate = [](Operation* user) { return !user->hasTrait<OpTrait::IsTerminator>(); };
+      if (!tileType(load->getResult(0)) || !llvm::any_of(load->getUsers(), isLate)) continue;
+      const int64_t own = registersHeld(load, warps, facts);
+      if (!canBeEarly(load, loop) || registers + own > kMostEarlyRegisters || held + own > most) {
+        waits = true;
+        continue;
+      }
+      registers += own, held += own;
+      loads.push_back(load);
+    }
+    // Latencies of loads run side by side: while one stays, the others are free. Only who asks for stages knows better.
+    if (waits && !isAsked) return;
+    // As early as the operands, while it is little that is held.
+    const int64_t early = kMostEarlyRegisters / std::max<int64_t>(1, registers);
+    int64_t distance = std::max<int64_t>(1, std::min(stagesOf(loop) - 1, early));
+    while (distance > 1 && held + (distance - 1) * registers > kMostBesideProducts) --distance;
+    loadAhead(loop, loads, {}, distance);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Pass> createLoadAheadPass() { return std::make_unique<LoadAheadPass>(); }
+
+}  // namespace tile::ir

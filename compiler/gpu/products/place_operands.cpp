@@ -1,0 +1,504 @@
+// place_operands.cpp - decides how each product is computed and where its operands live.
+// Before: tile.dot on register tiles.
+// After:  tile.mma with an engine and a warp grid. Every operand is in shared memory (load_shared, gather_shared,
+//         share: the value level of tile_smem.td) or, if it is a first operand made from accumulators of the same
+//         warps, in registers.
+//
+//   1. Warp grids and engines are chosen (warp_grid.h).
+//   2. fp8 operands of engines of single warps are widened to f16, which holds them exactly: one engine less to
+//      support, and the same result.
+//   3. Each operand is followed through transposes. A load or gather that nothing converts is fetched straight into
+//      shared memory; anything else is computed in registers and shared. Operands with one source share one buffer, as
+//      large as the largest user needs.
+//   4. The products are rewritten. Other users of a fetched tile read it back from shared memory.
+#include "compiler/analysis/facts.h"
+#include "compiler/analysis/neighbours.h"
+#include "compiler/dialect/tiles.h"
+#include "compiler/dialect/warps.h"
+#include "compiler/gpu/access/tma_box.h"
+#include "compiler/gpu/dot_passes.h"
+#include "compiler/gpu/few_programs.h"
+#include "compiler/gpu/forms/mma_table.h"
+#include "compiler/gpu/forms/moves.h"
+#include "compiler/gpu/products/turn_products.h"
+#include "compiler/gpu/products/warp_grid.h"
+#include "compiler/gpu/rings/plan.h"
+#include "compiler/lowering/elementwise.h"
+#include "llvm/ADT/MapVector.h"
+#include "mlir/IR/Matchers.h"
+
+namespace tile::ir {
+using namespace mlir;
+
+namespace {
+
+bool isZero(Value v) { return !v || matchPattern(v, m_Zero()) || matchPattern(v, m_AnyZeroFloat()); }
+
+/// A tile some operand reads, with the dim that shall be contiguous in shared memory.
+using SourceKey = std::pair<Value, int>;
+
+struct Source {
+  int64_t extent[2] = {0, 0};
+  bool fetched = false;
+  bool forWarpgroups = false;  ///< must be swizzled
+  Value smem;                  ///< set by rewriting
+};
+
+/// One operand of one product.
+struct Operand {
+  bool inRegisters = false;
+  bool transposed = false;
+  SourceKey source;
+};
+
+struct Product {
+  DotOp dot;
+  Engine engine;
+  WarpGrids::Grid grid;
+  Operand a, b;
+};
+
+class Placer {
+ public:
+  Placer(func::FuncOp func, const Target& target, int numWarps) : func_(func), target_(target), numWarps_(numWarps) {}
+
+  void run() {
+    std::optional<WarpGrids> grids;
+    {
+      Facts facts(func_);
+      grids.emplace(func_, numWarps_, [&](DotOp dot) { return enginesOf(dot, facts); });
+    }
+    func_.walk([&](DotOp dot) {
+      if (engineRow(grids->engineOf(dot)).operandBits != 8) widen(dot);
+    });
+    Facts facts(func_);
+    func_.walk([&](DotOp dot) {
+      Product product{dot, grids->engineOf(dot), grids->gridOf(dot), {}, {}};
+      ArrayRef<int64_t> shape = dot.getResult().getType().getShape();
+      int64_t k = dot.getA().getType().getDimSize(1);
+      Cover cover = coverOf(product.engine, shape[0], shape[1], k, product.grid.m, product.grid.n);
+      if (grids->isTransposed(dot)) {
+        cover = coverOf(product.engine, shape[1], shape[0], k, product.grid.n, product.grid.m);
+        std::swap(cover.m, cover.n);
+      }
+      // The threads of warpgroups read one operand as it lies: b where they compute the transposed product, else a.
+      const bool aAlong = liesAlongK(dot.getA(), 1, facts), bAlong = liesAlongK(dot.getB(), 0, facts);
+      const bool asItLies = aAlong != bAlong && grids->isTransposed(dot) == aAlong;
+      // A transposed product reads b into registers, and a from shared memory.
+      if (grids->keepsA(dot) && !grids->isTransposed(dot) && !canFetch(dot.getA(), facts))
+        product.a.inRegisters = true;
+      else
+        product.a = place(dot.getA(), {cover.m, cover.k}, /*kDim=*/1, product.engine, asItLies, *grids, facts);
+      product.b = place(dot.getB(), {cover.k, cover.n}, /*kDim=*/0, product.engine, asItLies, *grids, facts);
+      products_.push_back(product);
+    });
+    for (Product& product : products_) rewrite(product);
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (Operation*& op : dead_)
+        if (op && op->use_empty()) op->erase(), op = nullptr, changed = true;
+    }
+  }
+
+ private:
+  EngineChoice enginesOf(DotOp dot, const Facts& facts) const {
+    Type element = dot.getA().getType().getElementType(), acc = dot.getResult().getType().getElementType();
+    EngineChoice choice;
+    // Single warps multiply f8 only where they can, and as it is copied, neighbours along k; other f8 they widen.
+    const bool asItIs =
+        !isF8(element) || (isCopiedAlongK(dot.getA(), 1, facts) && isCopiedAlongK(dot.getB(), 0, facts));
+    if (asItIs) choice.warps = chooseEngine(element, acc, dot.getPrecision(), target_);
+    if (isF8(element) && choice.warps == Engine::fma)
+      choice.warps = chooseEngine(Float16Type::get(dot.getContext()), acc, dot.getPrecision(), target_);
+    choice.warpgroups = chooseWarpgroupEngine(element, acc, dot.getPrecision(), target_);
+    // Warpgroups take elements of other than 16 bits from shared memory only where they are neighbours along k. The
+    // threads can read one operand into registers as it lies, which then comes first (dialect/products.h). Others turn
+    // on their way: bytes between two rings where the kernel gets roles (specialize_turns.cpp), else through registers.
+    if (choice.warpgroups && engineRow(*choice.warpgroups).operandBits != 16) {
+      const bool a = liesAlongK(dot.getA(), 1, facts), b = liesAlongK(dot.getB(), 0, facts);
+      choice.transposed = a && !b;
+      choice.canTurn = engineRow(*choice.warpgroups).operandBits == 8;
+      if (!a && !b && choice.warpgroups == Engine::wgmma_tf32) choice.warpgroups.reset();
+      if (!a && !b && !choice.warpgroups)
+        dot.emitRemark()
+            << "computed by single warps: warpgroups read at most one operand whose neighbours in memory do "
+               "not lie along k";
+    }
+    choice.widensA = isWidened(dot.getA()) || isMadeOfLoads(dot.getA());
+    // Columns start at a whole panel of the second operand where its elements are neighbours along n, anywhere else.
+    const bool turns = choice.warpgroups && engineRow(*choice.warpgroups).operandBits != 16;
+    if (choice.warpgroups && (turns || kIsMinor(dot.getB(), 0, facts)))
+      choice.columnUnit = engineRow(*choice.warpgroups).n;
+    return choice;
+  }
+
+  /// How the operand will lie in shared memory, unless it turns on its way.
+  static bool kIsMinor(Value value, int kDim, const Facts& facts) {
+    for (; auto trans = value.getDefiningOp<TransOp>(); kDim = 1 - kDim) value = trans.getSource();
+    return fastDim(value, facts) == kDim;
+  }
+  /// It is copied to shared memory as it is, perhaps under another name of its dims.
+  bool isCopied(Value value, const Facts& facts) const {
+    while (auto trans = value.getDefiningOp<TransOp>()) value = trans.getSource();
+    return canFetch(value, facts);
+  }
+  bool isCopiedAlongK(Value value, int kDim, const Facts& facts) const {
+    return isCopied(value, facts) && kIsMinor(value, kDim, facts);
+  }
+  bool liesAlongK(Value value, int kDim, const Facts& facts) const {
+    return !isCopied(value, facts) || kIsMinor(value, kDim, facts);
+  }
+
+  void widen(DotOp dot) {
+    if (!isF8(dot.getA().getType())) return;
+    OpBuilder builder(dot);
+    auto widened = [&](Value v) -> Value {
+      auto to = cast<RankedTensorType>(v.getType()).clone(builder.getF16Type());
+      return arith::ExtFOp::create(builder, dot.getLoc(), to, v);
+    };
+    Value a = widened(dot.getA()), b = widened(dot.getB());
+    dot.getAMutable().assign(a);
+    dot.getBMutable().assign(b);
+  }
+
+  /// The load of a box of more than two dims, the first of which become the rows of `v` and the others, often one, its
+  /// columns; null: `v` is none.
+  static LoadOp loadOfRows(Value v) {
+    auto reshape = v.getDefiningOp<ReshapeOp>();
+    auto load = reshape ? reshape.getSource().getDefiningOp<LoadOp>() : LoadOp();
+    if (!load || !load->hasOneUse()) return {};
+    auto from = cast<ShapedType>(load.getType()).getShape(), to = cast<ShapedType>(v.getType()).getShape();
+    if (from.size() < 3 || to.size() != 2) return {};
+    auto type = SmemType::get(v.getContext(), to, load.getView().getType().getElementType(), 1, 1);
+    return from.back() == to.back() || type.columnDims(from) > 1 ? load : LoadOp();
+  }
+
+  /// Rows of several dims lie in panels that no row of pixels ends inside.
+  static SmemType inPanels(SmemType type, LoadOp ofRows) {
+    auto box = cast<ShapedType>(ofRows.getType()).getShape();
+    if (type.columnDims(box) == 1) return type;
+    for (int64_t bytes : {128, 64, 32})
+      if (box.back() * type.elementBytes() % bytes == 0) return type.withPanel(bytes / type.elementBytes());
+    return type;
+  }
+
+  /// The load or gather that can be copied to shared memory as it is. Of boxes of more than two dims only bulk copies
+  /// make a good copy.
+  bool canFetch(Value v, const Facts& facts) const {
+    Operation* op = v.getDefiningOp();
+    LoadOp load = dyn_cast_or_null<LoadOp>(op), ofRows = loadOfRows(v);
+    if (ofRows) {
+      auto box = cast<ShapedType>(ofRows.getType()).getShape(), rows = cast<ShapedType>(v.getType()).getShape();
+      auto type = SmemType::get(func_->getContext(), rows, ofRows.getView().getType().getElementType(), 1, 1);
+      type = inPanels(type, ofRows);
+      if (!target_.hasTma || !isBulkLoad(ofRows, type, facts, nullptr, box)) return false;
+      load = ofRows;
+    }
+    if (load)
+      return cast<ShapedType>(v.getType()).getRank() == 2 && load.getCache() != CacheHint::volatile_ &&
+             (!load.getPad() || load.getPad()->isZero());
+    if (auto gather = dyn_cast_or_null<GatherOp>(op))
+      return gather.getOffsets() && gather.getCache() != CacheHint::volatile_ && isZero(gather.getOther());
+    return false;
+  }
+
+  /// Dim of the loaded tile whose elements are neighbours in global memory; 1 when nothing is known.
+  static int fastDim(Value v, const Facts& facts) {
+    const bool either = cast<RankedTensorType>(v.getType()).getElementTypeBitWidth() == 16;  // may lie either way
+    if (auto load = v.getDefiningOp<LoadOp>()) {
+      int lead = static_cast<int>(load.getView().getType().getRank()) - 2;
+      return facts.unitStrideDim(load.getView()) == lead ? 0 : 1;
+    }
+    if (auto gather = v.getDefiningOp<GatherOp>()) {
+      AxisFacts axis = facts.of(gather.getOffsets());
+      // Places read from a table under a mask: most iterations will do without it (peel_masks).
+      if (gather.getMask() && axis.contiguity[0] == 1 && axis.contiguity[1] == 1)
+        axis = Facts(gather->getParentOfType<func::FuncOp>(), /*anyMask=*/true).of(gather.getOffsets());
+      if (either && axis.contiguity[0] == axis.contiguity[1])
+        return nearestDim(gather.getOffsets(), elementBytes(gather.getType())) == 0 ? 0 : 1;
+      return axis.contiguity[0] > axis.contiguity[1] ? 0 : 1;
+    }
+    // What is computed from a load lies in the threads as the load reads best.
+    llvm::DenseSet<Value> seen;
+    return either && runsAlong(v, facts, seen) == 0 ? 0 : 1;
+  }
+
+  /// Dim of a tile along which threads hold neighbours in global memory, of what it is computed from; -1: not known.
+  /// What was `seen` before did not say.
+  static int runsAlong(Value v, const Facts& facts, llvm::DenseSet<Value>& seen) {
+    Operation* op = v.getDefiningOp();
+    auto type = dyn_cast<RankedTensorType>(v.getType());
+    if (!op || !type || !seen.insert(v).second) return -1;
+    if (auto load = dyn_cast<LoadOp>(op)) {
+      const int64_t dim = facts.unitStrideDim(load.getView()) - (load.getView().getType().getRank() - type.getRank());
+      return dim >= 0 && type.getDimSize(dim) > 1 ? static_cast<int>(dim) : -1;
+    }
+    if (auto fetched = dyn_cast<SmemLoadOp>(op))  // for another product
+      return type.getRank() == 2 ? static_cast<int>(fetched.getSource().getType().getMinor()) : -1;
+    if (auto gather = dyn_cast<GatherOp>(op)) {
+      if (!gather.getOffsets()) return -1;
+      const auto runs = facts.of(gather.getOffsets()).contiguity;
+      const auto* longest = std::max_element(runs.begin(), runs.end());
+      if (*longest == 1) return nearestDim(gather.getOffsets(), elementBytes(gather.getType()));
+      return static_cast<int>(longest - runs.begin());
+    }
+    if (auto trans = dyn_cast<TransOp>(op)) {
+      const int from = runsAlong(trans.getSource(), facts, seen);
+      for (auto [to, dim] : llvm::enumerate(trans.getPermutation()))
+        if (dim == from) return static_cast<int>(to);
+      return -1;
+    }
+    if (auto reshape = dyn_cast<ReshapeOp>(op)) {
+      const int from = runsAlong(reshape.getSource(), facts, seen);
+      auto source = cast<RankedTensorType>(reshape.getSource().getType());
+      if (from < 0) return -1;
+      const int64_t apart = distanceAlong(source.getShape(), from);  // in the dim that holds it, alone or with others
+      for (int64_t dim = 0; dim < type.getRank(); ++dim) {
+        const int64_t least = distanceAlong(type.getShape(), dim);
+        if (least <= apart && apart < least * type.getDimSize(dim)) return static_cast<int>(dim);
+      }
+      return -1;
+    }
+    if (auto broadcast = dyn_cast<BroadcastOp>(op)) return runsAlong(broadcast.getSource(), facts, seen);
+    if (!isElementwise(op)) return -1;
+    for (Value operand : op->getOperands())
+      if (int dim = runsAlong(operand, facts, seen); dim >= 0) return dim;
+    return -1;
+  }
+
+  /// `extent` and `kDim` are in the operand's dims; the source may be its transpose.
+  Operand place(Value value, std::array<int64_t, 2> extent, int kDim, Engine engine, bool asItLies,
+                const WarpGrids& grids, const Facts& facts) {
+    Operand operand;
+    while (auto trans = value.getDefiningOp<TransOp>()) {
+      value = trans.getSource();
+      operand.transposed = !operand.transposed;
+      if (!llvm::is_contained(dead_, trans.getOperation())) dead_.push_back(trans);
+    }
+    if (operand.transposed) std::swap(extent[0], extent[1]), kDim = 1 - kDim;
+    int minor = fastDim(value, facts);
+    bool fetch = canFetch(value, facts);
+    if (engine == Engine::fma && fetch && minor == kDim && turnsOnItsWay(value, kDim, grids)) minor = 1 - kDim;
+    // There is no transposing fragment load of bytes for single warps, and warpgroups turn 16-bit elements only: other
+    // operands turn on their way through registers, if they come from there or cannot be read as they lie.
+    const int bits = engineRow(engine).operandBits;
+    const bool turns = isWgmma(engine) ? bits != 16 && !(asItLies && fetch) : bits == 8;
+    if (turns && minor != kDim) fetch = false, minor = kDim;
+    operand.source = {value, minor};
+    Source& source = sources_[operand.source];
+    source.forWarpgroups |= isWgmma(engine);
+    for (int d = 0; d < 2; ++d) source.extent[d] = std::max(source.extent[d], extent[d]);
+    source.fetched = fetch;
+    return operand;
+  }
+
+  /// Multiply-adds read second operands along n: eight lanes that read along k, four columns each, meet in two of the
+  /// eight groups of banks (first operands, four lanes, lose nothing). Boxes of wide elements can be copied element by
+  /// element so that they lie that way, where only such products read them.
+  static bool turnsOnItsWay(Value value, int kDim, const WarpGrids& grids) {
+    constexpr unsigned kLeastBits = 32;  // of a chunk of cp.async
+    if (!value.getDefiningOp<LoadOp>() || cast<ShapedType>(value.getType()).getElementTypeBitWidth() < kLeastBits)
+      return false;
+    SmallVector<std::pair<Value, int>> names{{value, kDim}};
+    while (!names.empty()) {
+      const auto [name, k] = names.pop_back_val();
+      for (OpOperand& use : name.getUses()) {
+        auto dot = dyn_cast<DotOp>(use.getOwner());
+        if (auto trans = dyn_cast<TransOp>(use.getOwner()))
+          names.push_back({trans.getResult(), 1 - k});
+        else if (!dot || grids.engineOf(dot) != Engine::fma || use.getOperandNumber() != 1 || k != 0)
+          return false;
+      }
+    }
+    return true;
+  }
+
+  Value smemOf(const Operand& operand) {
+    Source& source = sources_[operand.source];
+    // Boxes whose columns are several dims come whole or not at all.
+    if (LoadOp box = loadOfRows(operand.source.first); box && source.fetched) {
+      auto to = cast<ShapedType>(operand.source.first.getType()).getShape();
+      source.fetched = cast<ShapedType>(box.getType()).getShape().back() == to.back() ||
+                       smemType(operand.source.first, source, operand.source.second).getShape() == to;
+    }
+    if (!source.smem)
+      source.smem = source.fetched ? fetch(operand.source.first, source, operand.source.second)
+                                   : share(operand.source.first, source, operand.source.second);
+    return source.smem;
+  }
+
+  SmemType smemType(Value value, const Source& source, int minor) {
+    Type element = cast<ShapedType>(value.getType()).getElementType();
+    int64_t extent[2] = {source.extent[0], source.extent[1]};
+    // Whole 32-byte pieces of rows, whole groups of 8 rows.
+    if (source.forWarpgroups) {
+      const int64_t piece = 256 / element.getIntOrFloatBitWidth();
+      extent[minor] = (extent[minor] + piece - 1) / piece * piece;
+      extent[1 - minor] = (extent[1 - minor] + 7) / 8 * 8;
+    }
+    return SmemType::get(func_.getContext(), extent, element, minor, 1);
+  }
+
+  Value share(Value value, const Source& source, int minor) {
+    OpBuilder builder(func_.getContext());
+    builder.setInsertionPointAfterValue(value);
+    return ShareOp::create(builder, value.getLoc(), smemType(value, source, minor), value);
+  }
+
+  Value fetch(Value value, const Source& source, int minor) {
+    Operation* op = value.getDefiningOp();
+    LoadOp ofRows = loadOfRows(value);
+    OpBuilder builder(ofRows ? ofRows.getOperation() : op);
+    SmemType type = smemType(value, source, minor);
+    if (ofRows) type = inPanels(type, ofRows);
+    Value smem;
+    if (LoadOp load = ofRows ? ofRows : dyn_cast<LoadOp>(op))
+      smem = LoadSharedOp::create(builder, load.getLoc(), type, load.getView(), load.getIndices(),
+                                  cast<ShapedType>(load.getType()).getShape(), load.getCache());
+    else
+      smem = GatherSharedOp::create(builder, op->getLoc(), type, cast<GatherOp>(op).getPtr(),
+                                    cast<GatherOp>(op).getOffsets(), cast<GatherOp>(op).getMask(),
+                                    cast<GatherOp>(op).getCache());
+    // Users that are not products of ours keep a register tile; products are rewritten one by one, their transposes
+    // die. What they need it for may stand far down: until then it would be in the way.
+    if (Operation* reader = firstReader(op, value)) {
+      builder.setInsertionPoint(reader);
+      Value registers = SmemLoadOp::create(builder, op->getLoc(), value.getType(), smem);
+      value.replaceUsesWithIf(registers, [&](OpOperand& use) { return !isOurs(use.getOwner()); });
+    }
+    dead_.push_back(op);
+    if (ofRows) dead_.push_back(ofRows);
+    return smem;
+  }
+
+  /// The first statement beside `op` that reads the tile elsewhere than in products; null: none does.
+  static Operation* firstReader(Operation* op, Value value) {
+    Operation* first = nullptr;
+    for (Operation* user : value.getUsers()) {
+      if (isOurs(user)) continue;
+      Operation* at = op->getBlock()->findAncestorOpInBlock(*user);
+      if (!first || at->isBeforeInBlock(first)) first = at;
+    }
+    return first;
+  }
+
+  /// A product, or a transpose read by products alone.
+  static bool isOurs(Operation* op) {
+    if (isa<DotOp>(op)) return true;
+    return isa<TransOp>(op) && llvm::all_of(op->getUsers(), isOurs);
+  }
+
+  void rewrite(Product& product) {
+    DotOp dot = product.dot;
+    auto operand = [&](const Operand& placed, Value inRegisters) -> Value {
+      if (placed.inRegisters) return inRegisters;
+      Value smem = smemOf(placed);
+      if (!placed.transposed) return smem;
+      OpBuilder builder(func_.getContext());
+      builder.setInsertionPointAfterValue(smem);
+      return SmemTransOp::create(builder, dot.getLoc(), cast<SmemType>(smem.getType()).transposed(), smem);
+    };
+    Value a = operand(product.a, dot.getA()), b = operand(product.b, dot.getB());
+    OpBuilder builder(dot);
+    auto mma = MmaOp::create(builder, dot.getLoc(), dot.getResult().getType(), product.engine, a, b, dot.getAcc(),
+                             static_cast<uint32_t>(dot.getA().getType().getDimSize(1)),
+                             static_cast<uint32_t>(product.grid.m), static_cast<uint32_t>(product.grid.n));
+    dot.getResult().replaceAllUsesWith(mma.getResult());
+    renew(dot.getResult(), mma.getResult());
+    dot.erase();
+  }
+
+  /// Operands that are results of products, f32 ones of f32 ones: their source is the new operation now.
+  void renew(Value old, Value now) {
+    for (Product& product : products_)
+      for (Operand* operand : {&product.a, &product.b}) {
+        if (operand->source.first != old) continue;
+        SourceKey key{now, operand->source.second};
+        // Several operands may share it; the entry moves once.
+        if (auto it = sources_.find(operand->source); it != sources_.end()) {
+          Source kept = it->second;
+          sources_.erase(it);
+          sources_.insert({key, kept});
+        }
+        operand->source = key;
+      }
+  }
+
+  func::FuncOp func_;
+  const Target& target_;
+  int numWarps_;
+  llvm::MapVector<SourceKey, Source> sources_;
+  SmallVector<Product> products_;
+  SmallVector<Operation*> dead_;
+};
+
+class PlaceOperandsPass : public PassWrapper<PlaceOperandsPass, OperationPass<func::FuncOp>> {
+ public:
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(PlaceOperandsPass)
+  PlaceOperandsPass(TargetOf target, OptionsOf options) : target_(std::move(target)), options_(std::move(options)) {}
+  StringRef getArgument() const override { return "tile-place-operands"; }
+  StringRef getDescription() const override {
+    return "products to engines, their operands to shared memory or registers";
+  }
+
+  void runOnOperation() override {
+    func::FuncOp func = getOperation();
+    multiplyByWarps(func);
+    bool hasDots = func.walk([](DotOp) { return WalkResult::interrupt(); }).wasInterrupted();
+    if (!hasDots) return markAllAnalysesPreserved();
+    int warps = options_().numWarps;
+    if (!warps) warps = warpsOf(func);
+    if (!warps) {
+      const int ofMany = chooseWarps(func);
+      warps = chooseByGrid(func, options_(), ofMany, planWarpsOfFew(func, ofMany));
+    }
+    setWarps(func, warps);
+    Placer(func, target_(), warps).run();
+  }
+
+  /// Where threads of four warps would hold more than two programs of a multiprocessor have registers for, as a trial
+  /// shows, there are eight.
+  int chooseWarps(func::FuncOp func) const {
+    const int warps = planWarps(func);
+    if (warps > 4) return warps;
+    int64_t rows = 0, elements = 0;
+    func.walk([&](DotOp dot) {
+      ArrayRef<int64_t> shape = dot.getResult().getType().getShape();
+      rows = std::max(rows, std::max(shape[0], shape[1])), elements = std::max(elements, shape[0] * shape[1]);
+    });
+    if (rows < 128 || elements < 128 * 32) return warps;
+    OwningOpRef<func::FuncOp> trial = cast<func::FuncOp>(func->clone());
+    setWarps(*trial, warps);
+    Placer(*trial, target_(), warps).run();
+    const RegisterEstimate registers = estimateRegisters(*trial, warps);
+    constexpr int kOfTwoPrograms = 216;
+    return registers.registers + RegisterEstimate::kOther > kOfTwoPrograms ? 2 * warps : warps;
+  }
+
+  /// Products of single warps have all they need in registers.
+  void multiplyByWarps(func::FuncOp func) {
+    SmallVector<BatchDotOp> dots;
+    func.walk([&](BatchDotOp dot) { dots.push_back(dot); });
+    for (BatchDotOp dot : dots) {
+      OpBuilder builder(dot);
+      const Engine engine = chooseEngine(getElementTypeOrSelf(dot.getA().getType()),
+                                         getElementTypeOrSelf(dot.getAcc().getType()), dot.getPrecision(), target_());
+      dot.replaceAllUsesWith(BatchMmaOp::create(builder, dot.getLoc(), dot.getResult().getType(), engine, dot.getA(),
+                                                dot.getB(), dot.getAcc())
+                                 .getResult());
+      dot.erase();
+    }
+  }
+
+ private:
+  TargetOf target_;
+  OptionsOf options_;
+};
+
+}  // namespace
+
+std::unique_ptr<Pass> createPlaceOperandsPass(TargetOf target, OptionsOf options) {
+  return std::make_unique<PlaceOperandsPass>(std::move(target), std::move(options));
+}
+
+}  // namespace tile::ir

@@ -1,0 +1,155 @@
+// raise_boxes.cpp - matrices that loops of products gather through a base and masks of rows and columns are boxes of
+// views, which bulk copies can load.
+// Before: gather p offsets rows * stride + columns, mask (first + rows < M) & (at + columns < K), in a loop that
+//         advances `p` or `at`
+// After:  a view made in front of the loop (p, dims [M, K], strides [stride, 1]) and a load of it at [first, at]
+//
+// gathered_box.h finds the view. Only where bulk copies can then load all operands that the loop gathers: others are as
+// well off as they are. In such a kernel other matrices become boxes as well, where the launch knows their views: those
+// gathered outside of loops (operands, tiles added to results), and what is stored. Whether there are roles in the end,
+// without which boxes are no better, shows later (pipeline.cpp takes them back).
+#include "compiler/analysis/facts.h"
+#include "compiler/gpu/access/launch_views.h"
+#include "compiler/gpu/access/tma_box.h"
+#include "compiler/gpu/dot_passes.h"
+#include "compiler/gpu/products/gathered_box.h"
+#include "compiler/lowering/elementwise.h"
+#include "llvm/ADT/SetVector.h"
+#include "mlir/Pass/Pass.h"
+
+namespace tile::ir {
+using namespace mlir;
+
+namespace {
+
+class RaiseBoxesPass : public PassWrapper<RaiseBoxesPass, OperationPass<func::FuncOp>> {
+ public:
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(RaiseBoxesPass)
+  StringRef getArgument() const override { return "tile-raise-boxes"; }
+  StringRef getDescription() const override { return "make boxes of views of matrices that loops of products gather"; }
+
+  void runOnOperation() override {
+    SmallVector<scf::ForOp> loops;
+    getOperation().walk([&](scf::ForOp loop) {
+      if (!loop.getBody()->getOps<DotOp>().empty()) loops.push_back(loop);
+    });
+    bool isRaised = false;
+    for (scf::ForOp loop : loops) isRaised |= raise(loop);
+    if (isRaised) {
+      raiseBeside();
+      getOperation()->setAttr(kRaisedBoxesAttr, UnitAttr::get(&getContext()));
+    }
+    markLaunchViews(getOperation());
+  }
+
+ private:
+  static bool isMatrix(GatherOp gather) {
+    auto type = dyn_cast<RankedTensorType>(gather.getType());
+    return type && type.getRank() == 2 && type.getDimSize(0) > 1 && type.getDimSize(1) > 1;
+  }
+
+  /// Element by element of a product of the loop.
+  static bool isOfProduct(Value tile, int depth = 0) {
+    Operation* op = tile.getDefiningOp();
+    if (isa_and_nonnull<DotOp>(op)) return true;
+    return op && depth < 8 && isElementwise(op) &&
+           llvm::any_of(op->getOperands(), [&](Value v) { return isOfProduct(v, depth + 1); });
+  }
+  /// Whether products multiply the tile, or what is computed of it and of others that are loaded.
+  static bool isOperand(Value tile) {
+    llvm::SetVector<Value> reached;
+    reached.insert(tile);
+    for (size_t i = 0; i < reached.size(); ++i)
+      for (OpOperand& use : reached[i].getUses()) {
+        Operation* op = use.getOwner();
+        if (isa<DotOp>(op)) {
+          if (use.getOperandNumber() < 2) return true;
+        } else if (op->getNumResults() == 1 && (isa<TransOp>(op) || isElementwise(op)) &&
+                   !isOfProduct(op->getResult(0))) {
+          reached.insert(op->getResult(0));
+        }
+      }
+    return false;
+  }
+
+  /// Bulk copies can load the box.
+  static bool isBulk(LoadOp load, const Facts& facts) {
+    auto type = cast<RankedTensorType>(load.getType());
+    return beginsAtUnits(load.getView(), load.getIndices(), facts) &&
+           tmaBox(load.getView(), type.getShape(), type.getElementType(), facts, /*isStore=*/false);
+  }
+
+  /// Bulk copies can write it.
+  static bool isBulk(StoreOp store, const Facts& facts) {
+    auto type = cast<RankedTensorType>(store.getValue().getType());
+    store.getView().getDefiningOp()->setAttr(kOfLaunchAttr, UnitAttr::get(store.getContext()));
+    return beginsAtUnits(store.getView(), store.getIndices(), facts) &&
+           tmaBox(store.getView(), type.getShape(), type.getElementType(), facts, /*isStore=*/true);
+  }
+
+  /// Matrices outside of loops (operands, and tiles added to results: producers can load both), and tiles that are
+  /// stored anywhere.
+  void raiseBeside() {
+    SmallVector<Operation*> accesses;
+    getOperation().walk([&](Operation* op) {
+      auto gather = dyn_cast<GatherOp>(op);
+      const bool isFirst = gather && !op->getParentOfType<LoopLikeOpInterface>();
+      if ((isFirst && isMatrix(gather)) || isa<ScatterOp>(op)) accesses.push_back(op);
+    });
+    for (Operation* op : accesses) {
+      auto gather = dyn_cast<GatherOp>(op);
+      const Facts facts(getOperation());
+      Operation* box = gather ? boxOfGather(gather, {}, facts).getOperation()
+                              : boxOfScatter(cast<ScatterOp>(op), facts).getOperation();
+      if (!box) continue;
+      const Facts now(getOperation());
+      auto store = dyn_cast<StoreOp>(box);
+      if (store ? !isBulk(store, now) : !isBulk(cast<LoadOp>(box), now)) {
+        box->erase();
+        continue;
+      }
+      if (gather) op->replaceAllUsesWith(box);
+      op->erase();
+    }
+  }
+
+  /// Reads every matrix of the loop's products as a box, if bulk copies can load all of them.
+  bool raise(scf::ForOp loop) {
+    struct Box {
+      GatherOp gather;
+      LoadOp load;
+    };
+    SmallVector<Box> boxes;
+    loop.walk([&](GatherOp gather) {
+      if (isMatrix(gather)) boxes.push_back({gather, {}});
+    });
+    if (boxes.empty()) return false;
+    {
+      const Facts facts(getOperation());
+      for (Box& box : boxes)
+        if (box.gather->getParentOp() == loop) box.load = boxOfGather(box.gather, loop, facts);
+    }
+    const Facts facts(getOperation());
+    const bool fine = llvm::all_of(boxes, [&](const Box& box) {
+      return !isOperand(GatherOp(box.gather).getResult()) || (box.load && isBulk(box.load, facts));
+    });
+    bool isRaised = false;
+    for (const Box& box : boxes) {
+      if (!box.load) continue;
+      if (!fine || !isBulk(box.load, facts)) {
+        box.load->erase();
+        continue;
+      }
+      GatherOp(box.gather).replaceAllUsesWith(LoadOp(box.load).getResult());
+      box.gather->erase();
+      isRaised = true;
+    }
+    return isRaised;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Pass> createRaiseBoxesPass() { return std::make_unique<RaiseBoxesPass>(); }
+
+}  // namespace tile::ir

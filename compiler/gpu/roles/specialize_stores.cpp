@@ -1,0 +1,230 @@
+// specialize_stores.cpp - finds stores of accumulators that can be bulk copies from staging buffers, and the buffers
+// that they share. A bulk copy is asynchronous, and not ordered with the threads' own accesses: nothing in the kernel
+// may read what it writes, signal to other programs that it is written, or write it again.
+#include <algorithm>
+#include <map>
+
+#include "compiler/analysis/memory_roots.h"
+#include "compiler/dialect/products.h"
+#include "compiler/gpu/access/tma_box.h"
+#include "compiler/gpu/roles/specialize.h"
+
+namespace tile::ir {
+using namespace mlir;
+
+namespace {
+
+/// The asynchronous product that a stored tile is made from.
+struct ProductBehind {
+  MmaOp product;
+  bool transposed = false;  ///< the tile is its result's transpose
+  explicit operator bool() const { return product != nullptr; }
+};
+
+/// The asynchronous product of the same shape that the tile is computed from by elementwise work, so that the tile has
+/// the layout of its accumulator. Null: none.
+ProductBehind productBehind(Value value, llvm::DenseSet<Value>& seen) {
+  if (!isa<RankedTensorType>(value.getType()) || !seen.insert(value).second) return {};
+  auto shape = cast<RankedTensorType>(value.getType()).getShape();
+  auto from = [&](Value other) {
+    auto type = dyn_cast<RankedTensorType>(other.getType());
+    return type && type.getShape() == shape ? productBehind(other, seen) : ProductBehind();
+  };
+  auto fromAny = [&](auto&& values) {
+    for (Value other : values)
+      if (ProductBehind product = from(other)) return product;
+    return ProductBehind();
+  };
+  if (auto arg = dyn_cast<BlockArgument>(value)) {
+    auto loop = dyn_cast<scf::ForOp>(arg.getOwner()->getParentOp());
+    if (!loop || arg == loop.getInductionVar()) return {};
+    return from(loop.getBody()->getTerminator()->getOperand(arg.getArgNumber() - 1));
+  }
+  Operation* op = value.getDefiningOp();
+  unsigned index = cast<OpResult>(value).getResultNumber();
+  // If threads read fragments of the first operand themselves, accumulators have their rows in another order, and
+  // enough neighbours in a thread for ordinary stores.
+  if (auto mma = dyn_cast<MmaOp>(op))
+    return isAsyncProduct(op) && !fragmentOperand(mma) ? ProductBehind{mma} : ProductBehind();
+  if (auto trans = dyn_cast<TransOp>(op)) {
+    ProductBehind behind = shape.size() == 2 ? productBehind(trans.getSource(), seen) : ProductBehind();
+    behind.transposed = !behind.transposed;
+    return behind;
+  }
+  if (auto loop = dyn_cast<scf::ForOp>(op)) return from(loop.getBody()->getTerminator()->getOperand(index));
+  if (auto branch = dyn_cast<scf::IfOp>(op))
+    return fromAny(llvm::map_range(branch->getRegions(),
+                                   [&](Region& region) { return region.front().getTerminator()->getOperand(index); }));
+  if (!OpTrait::hasElementwiseMappableTraits(op)) return {};
+  return fromAny(op->getOperands());
+}
+
+bool contains(Operation* loop, Value value) { return loop->isAncestor(value.getParentRegion()->getParentOp()); }
+
+/// By how much `index` grows in each iteration of `loop`; 0: it does not, or that is not known.
+int64_t strideOf(Value index, scf::ForOp loop, int64_t step) {
+  if (index == loop.getInductionVar()) return step;
+  Operation* op = index.getDefiningOp();
+  if (!op || !contains(loop, index)) return 0;
+  if (isa<arith::ExtSIOp, arith::ExtUIOp, arith::IndexCastOp, AssumeOp>(op))
+    return strideOf(op->getOperand(0), loop, step);
+  if (isa<arith::AddIOp, arith::SubIOp>(op)) {
+    int64_t a = strideOf(op->getOperand(0), loop, step), b = strideOf(op->getOperand(1), loop, step);
+    // The rest of the sum must not depend on the loop.
+    if (a && !b && !contains(loop, op->getOperand(1))) return a;
+    if (b && !a && !contains(loop, op->getOperand(0))) return isa<arith::SubIOp>(op) ? -b : b;
+    return 0;
+  }
+  if (auto mul = dyn_cast<arith::MulIOp>(op)) {
+    APInt factor;
+    if (matchPattern(mul.getRhs(), m_ConstantInt(&factor)))
+      return strideOf(mul.getLhs(), loop, step) * factor.getSExtValue();
+  }
+  return 0;
+}
+
+/// Whether the iterations of every loop around the store write different boxes.
+bool movesInLoops(Operation* store, ValueRange indices, ArrayRef<int64_t> shape) {
+  for (Operation* parent = store->getParentOp(); parent; parent = parent->getParentOp()) {
+    if (isa<scf::WhileOp>(parent)) return false;
+    auto loop = dyn_cast<scf::ForOp>(parent);
+    if (!loop) continue;
+    APInt step;
+    if (!matchPattern(loop.getStep(), m_ConstantInt(&step))) return false;
+    bool moves = false;
+    for (auto [dim, index] : llvm::enumerate(indices)) {
+      int64_t fromLast = static_cast<int64_t>(indices.size() - dim);  // 1: the last dim
+      int64_t extent = fromLast <= static_cast<int64_t>(shape.size()) ? shape[shape.size() - fromLast] : 1;
+      moves |= std::abs(strideOf(index, loop, step.getSExtValue())) >= extent;
+    }
+    if (!moves) return false;
+  }
+  return true;
+}
+
+bool areExclusive(Operation* a, Operation* b) {
+  for (Operation* parent = a->getParentOp(); parent; parent = parent->getParentOp())
+    if (isa<scf::IfOp>(parent) && parent->isAncestor(b))
+      for (Region& region : parent->getRegions())
+        if (region.isAncestor(a->getParentRegion())) return !region.isAncestor(b->getParentRegion());
+  return false;
+}
+
+/// Whether `later` may run after `earlier` in one program: in a loop around both, or further down.
+bool mayFollow(Operation* later, Operation* earlier) {
+  bool met = false, follows = false;
+  for (Operation* op = earlier; op && op->getBlock(); op = op->getParentOp()) {
+    if (isa<LoopLikeOpInterface>(op) && op->isProperAncestor(later)) return true;
+    Operation* other = met ? nullptr : op->getBlock()->findAncestorOpInBlock(*later);
+    if (!other) continue;
+    met = true;
+    follows = op != other && op->isBeforeInBlock(other);  // the same: two sides of a branch
+  }
+  return follows;
+}
+
+/// The stored tile as one of two dims: `stored`, or what it was reshaped from to divide rows into several dims. Null:
+/// none.
+Value rowsOf(Value stored) {
+  auto type = dyn_cast<RankedTensorType>(stored.getType());
+  if (!type || type.getRank() == 2) return type ? stored : Value();
+  auto reshape = stored.getDefiningOp<ReshapeOp>();
+  auto source = reshape ? cast<RankedTensorType>(reshape.getSource().getType()) : RankedTensorType();
+  const bool dividesRows = source && source.getRank() == 2 && source.getShape().back() == type.getShape().back();
+  return dividesRows ? reshape.getSource() : Value();
+}
+
+}  // namespace
+
+/// Tensor maps that a launch has left for stores: every box that is loaded may need one.
+static size_t mapsForStores(func::FuncOp func) {
+  llvm::DenseSet<std::pair<Value, Type>> loaded;
+  func.walk([&](Operation* op) {
+    if (isa<LoadOp, LoadSharedOp>(op) && !op->getResult(0).getType().isIntOrFloat())
+      loaded.insert({addressOf(op), op->getResult(0).getType()});
+  });
+  return kMaxTensorMaps - std::min<size_t>(kMaxTensorMaps, loaded.size());
+}
+
+std::vector<BulkStore> findBulkStores(func::FuncOp func, int numWarps, const Facts& facts) {
+  llvm::DenseSet<std::pair<Value, unsigned>> read;
+  llvm::MapVector<std::pair<Value, unsigned>, SmallVector<Operation*>> writers;
+  SmallVector<Operation*> releases;
+  bool unknownRead = false;
+  func.walk([&](Operation* op) {
+    Value address = addressOf(op);
+    if (!address) return;
+    const MemoryRoot root = rootOf(address);
+    if (isRelease(op)) releases.push_back(op);
+    if (writesGlobal(op)) writers[root.key()].push_back(op);
+    if (isa<LoadOp, GatherOp, LoadSharedOp, GatherSharedOp, AtomicRmwOp, AtomicCasOp>(op)) {
+      read.insert(root.key());
+      unknownRead |= !root;
+    }
+  });
+  if (unknownRead) return {};
+
+  std::vector<BulkStore> stores;
+  const size_t mostMaps = mapsForStores(func);
+  llvm::DenseSet<std::pair<Value, Type>> mapped;
+  std::map<std::pair<std::vector<int64_t>, const void*>, int> stagings;
+  for (auto& [root, ops] : writers) {
+    if (!root.first || read.contains(root)) continue;
+    // Several writes to one argument are fine if they are additions, or if a program executes only one of them.
+    bool anyOrder = llvm::all_of(ops, [](Operation* op) { return isa<AccumulateOp>(op); });
+    bool exclusive = true;
+    for (size_t i = 0; i < ops.size(); ++i)
+      for (size_t j = i + 1; j < ops.size(); ++j) exclusive &= areExclusive(ops[i], ops[j]);
+    if (!anyOrder && !exclusive) continue;
+    for (Operation* op : ops) {
+      if (!isa<StoreOp, AccumulateOp>(op)) continue;
+      if (llvm::any_of(releases, [&](Operation* release) { return mayFollow(release, op); })) continue;
+      auto stored = dyn_cast<RankedTensorType>(op->getOperand(0).getType());
+      Value tile = rowsOf(op->getOperand(0));
+      if (!tile) continue;
+      auto type = cast<RankedTensorType>(tile.getType());
+      if (unsigned bits = type.getElementType().getIntOrFloatBitWidth(); bits != 16 && bits != 32) continue;
+      ValueRange indices = isa<StoreOp>(op) ? cast<StoreOp>(op).getIndices() : cast<AccumulateOp>(op).getIndices();
+      if (!isa<AccumulateOp>(op) && !movesInLoops(op, indices, stored.getShape())) continue;
+      if (!beginsAtUnits(addressOf(op), indices, facts)) continue;
+      llvm::DenseSet<Value> seen;
+      auto [product, transposed] = productBehind(tile, seen);
+      const int along = transposed ? 1 : 0;
+      if (!product || type.getDimSize(along) % (16 * product.getWarpsM()) != 0) continue;
+      if (transposed && product.getWarpsN() > 1) continue;
+
+      BulkStore store{op, tile, {}, -1, static_cast<int>(transposed ? product.getWarpsM() / 4 : product.getWarpsN())};
+      const int64_t rows = type.getDimSize(0), columns = type.getDimSize(1);
+      const bool sideBySide = store.columnGroups > 1 || transposed;
+      // A tile that leaves in parts waits for each part: in loops it must leave as a whole.
+      const bool onlyWhole = sideBySide && op->getParentOfType<LoopLikeOpInterface>();
+      auto offer = [&](int64_t width) {
+        auto staging = SmemType::get(func.getContext(), {rows, width}, type.getElementType(), 1, 1);
+        // Warpgroups side by side need panels of their own.
+        if (sideBySide &&
+            !tmaStoreColumnGroups(tmaStoreLayout(type.getShape(), numWarps, store.columnGroups, transposed),
+                                  staging.slot(), numWarps))
+          return;
+        if (columns % width == 0 && !llvm::is_contained(store.columns, width) &&
+            tmaBox(addressOf(op), staging, facts, true, nullptr,
+                   stored.getRank() > 2 ? stored.getShape() : ArrayRef<int64_t>()))
+          store.columns.push_back(width);
+      };
+      offer(columns);
+      for (int64_t width = columns / 64 * 64; width > 0 && !onlyWhole; width -= 64) offer(width);
+      for (int64_t width = columns / 8 * 8; width >= 16 && !onlyWhole; width -= 8) offer(width);
+      if (store.columns.empty()) continue;
+      const std::pair<Value, Type> box(addressOf(op), stored);
+      if (mapped.size() == mostMaps && !mapped.contains(box)) continue;
+      mapped.insert(box);
+      auto [it, isNew] = stagings.insert(
+          {{std::vector<int64_t>(store.columns.begin(), store.columns.end()), type.getAsOpaquePointer()},
+           static_cast<int>(stagings.size())});
+      store.staging = it->second;
+      stores.push_back(std::move(store));
+    }
+  }
+  return stores;
+}
+
+}  // namespace tile::ir
