@@ -43,6 +43,7 @@ enum class Poison : uint8_t { none, escapes_loop, escapes_branch, one_sided, may
 
 /// The reason as an error message.
 const char* describe(Poison p);
+Diagnostic diagnostic(Severity severity, std::string text, SrcLoc loc);
 
 struct SlotInfo {
   uint32_t current = kNoValue;

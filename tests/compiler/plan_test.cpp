@@ -114,7 +114,9 @@ TEST_F(Plan, NeverMoreThanFitsWhateverTheSizes) {
         if (!possible) continue;
         EXPECT_LE(plan.bytes(), plan.limit);
         for (const RingPlan& ring : plan.rings) EXPECT_GE(ring.stages, 1);
-        if (wished) EXPECT_LE(plan.rings[0].stages, wished);
+        if (wished) {
+          EXPECT_LE(plan.rings[0].stages, wished);
+        }
       }
 }
 

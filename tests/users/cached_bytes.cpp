@@ -153,7 +153,7 @@ auto block_lists = kernel("user_block_lists", [](const MaskCfg& c, Ptr<const flo
                      auto ks = load(k + (h * blocks + n).col() * c.D + d.row(), {.mask = (n < blocks).col()});
                      auto s = squeeze(sum(ks * qs.row(), axis(1)), 1);
                      s = where(n <= m, s, -INFINITY);
-                     auto keep = (s >= max(s) - below) & (n <= m) | (n == m);
+                     auto keep = ((s >= max(s) - below) & (n <= m)) | (n == m);
                      auto to = cumsum(cast(keep, i32), axis(0)) - 1;
                      store(lists + (h * blocks + m) * blocks + to, n, {.mask = keep});
                      store(counts + h * blocks + m, sum(cast(keep, i32)));

@@ -90,6 +90,11 @@ std::optional<Vote> longestOf(scf::ForOp loop) {
 
 }  // namespace
 
+Value negated(Value value) {
+  auto flip = value.getDefiningOp<arith::XOrIOp>();
+  return flip && matchPattern(flip.getRhs(), m_One()) ? flip.getLhs() : Value();
+}
+
 std::optional<Vote> voteOf(Operation* loopOrBranch) {
   if (auto branch = dyn_cast<scf::IfOp>(loopOrBranch)) return voteIn(branch.getCondition(), true, hasOneReader);
   if (auto counted = dyn_cast<scf::ForOp>(loopOrBranch)) return longestOf(counted);

@@ -18,6 +18,9 @@ struct Vote {
 /// The vote of an scf.while or scf.if. Nullopt: something else decides, or the result has other uses.
 std::optional<Vote> voteOf(mlir::Operation* loopOrBranch);
 
+/// The operand that `value` is the negation of; null: it is none.
+mlir::Value negated(mlir::Value value);
+
 /// Lets the loop or branch be decided by all warps together again.
 void meetAgain(mlir::Operation* loopOrBranch);
 

@@ -33,8 +33,9 @@ std::array<llvm::Value*, 4> convertBytes(llvm::IRBuilderBase& b, Operation* op, 
   const auto seven = isHalf ? std::nullopt : toSevenBits(op, facts);
   // Signed ones count from -128, or from -64: the sum modulo 128 is the seven bits with the highest one turned.
   const bool isSigned = isa<arith::SIToFPOp>(op);
-  const double below = seven ? *seven : isSigned ? 128 : 0;
-  if (seven && *seven)
+  const int added = seven.value_or(0);
+  const double below = seven ? added : isSigned ? 128 : 0;
+  if (added)
     bytes = b.CreateAnd(b.CreateXor(bytes, b.getInt32(0x40404040)), b.getInt32(0x7f7f7f7f));
   else if (!seven && isSigned)
     bytes = b.CreateXor(bytes, b.getInt32(0x80808080));

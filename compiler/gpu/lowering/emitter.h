@@ -124,8 +124,6 @@ class Emitter {
 
  private:
   llvm::LogicalResult emitOp(mlir::Operation* op);
-  void emitFp8Conversion(mlir::Operation* op);
-  llvm::LogicalResult emitElementwiseOp(mlir::Operation* op);
   llvm::LogicalResult emitConstant(mlir::arith::ConstantOp op);
   llvm::LogicalResult emitFor(mlir::scf::ForOp op);
   llvm::LogicalResult emitIf(mlir::scf::IfOp op);

@@ -11,6 +11,8 @@ llvm::Value* programId(Emitter& e, int axis);
 llvm::LogicalResult emitPointerOp(Emitter& e, mlir::Operation* op);
 /// A constant tile whose elements differ.
 llvm::LogicalResult emitConstantTable(Emitter& e, mlir::arith::ConstantOp op, mlir::DenseElementsAttr elements);
+// elementwise_op.cpp
+llvm::LogicalResult emitElementwiseOp(Emitter& e, mlir::Operation* op);
 // memory.cpp
 llvm::LogicalResult emitLoad(Emitter& e, LoadOp op);
 llvm::LogicalResult emitStore(Emitter& e, StoreOp op);

@@ -109,7 +109,7 @@ std::optional<AxisDigits> axisDigits(ReduceOp reduce) {
 struct Carried {
   Operation* loop = nullptr;
   Block* body = nullptr;
-  BlockArgument arg;              ///< in the body
+  BlockArgument arg;  ///< in the body
   Value next, result;
   OpOperand* init = nullptr;
   SmallVector<Value, 2> changed;  ///< block arguments and result: what has its type
@@ -123,8 +123,13 @@ SmallVector<Carried> carriedBy(Operation* op) {
   SmallVector<Carried> all;
   if (auto loop = dyn_cast<scf::ForOp>(op)) {
     for (auto [i, arg] : llvm::enumerate(loop.getRegionIterArgs()))
-      all.push_back({op, loop.getBody(), arg, loop.getYieldedValues()[i], loop.getResult(i),
-                     &loop.getInitArgsMutable()[i], {arg, loop.getResult(i)}});
+      all.push_back({op,
+                     loop.getBody(),
+                     arg,
+                     loop.getYieldedValues()[i],
+                     loop.getResult(i),
+                     &loop.getInitArgsMutable()[i],
+                     {arg, loop.getResult(i)}});
   } else if (auto loop = dyn_cast<scf::WhileOp>(op)) {
     // What the condition only passes on.
     for (auto [i, passed] : llvm::enumerate(loop.getConditionOp().getArgs())) {
@@ -132,8 +137,13 @@ SmallVector<Carried> carriedBy(Operation* op) {
       if (!before || before.getOwner() != loop.getBeforeBody() || !before.hasOneUse()) continue;
       const unsigned number = before.getArgNumber();
       BlockArgument arg = loop.getAfterArguments()[i];
-      all.push_back({op, loop.getAfterBody(), arg, loop.getYieldOp().getOperand(number), loop.getResult(i),
-                     &loop.getInitsMutable()[number], {before, arg, loop.getResult(i)}});
+      all.push_back({op,
+                     loop.getAfterBody(),
+                     arg,
+                     loop.getYieldOp().getOperand(number),
+                     loop.getResult(i),
+                     &loop.getInitsMutable()[number],
+                     {before, arg, loop.getResult(i)}});
     }
   }
   return all;
@@ -295,93 +305,123 @@ class Deferral {
     return found;
   }
 
-  void rewrite(Accumulation& found) {
+  /// The types that a sum takes on its way from the tile over a thread's registers to an element of each thread.
+  struct PartialSum {
+    AxisDigits digits;
+    RankedTensorType split;    ///< the tile, with the axis cut where registers end
+    RankedTensorType partial;  ///< what each thread has summed
+    RankedTensorType whole;    ///< the sum
+  };
+  /// Nullopt: it cannot be left to the end.
+  std::optional<PartialSum> partialOf(Accumulation& found) {
     auto digits = axisDigits(found.sum);
-    if (!digits) return;
-    // Everything that may refuse comes first.
+    if (!digits) return std::nullopt;
     auto source = cast<RankedTensorType>(found.sum.getSources()[0].getType());
     auto splitLayout = layoutOf(source)->reshaped({digits->split.begin(), digits->split.end()});
-    if (!splitLayout) return;
-    auto element = source.getElementType();
-    auto typed = [&](ArrayRef<int64_t> shape, const Layout& layout) {
-      return withLayout(RankedTensorType::get(shape, element), layout);
-    };
+    if (!splitLayout) return std::nullopt;
     Layout reduced = *splitLayout;
     for (int dim : digits->registerDims) reduced = reduced.sliced(dim);
     auto partialLayout = reduced.reshaped({digits->partial.begin(), digits->partial.end()});
-    const int axis = static_cast<int>(found.sum.getAxis());
-    if (!partialLayout) return;
+    if (!partialLayout) return std::nullopt;
     // What the accumulator and its factor hold must lie where the partial sums do.
-    const Type wanted = carried_.arg.getType();
-    auto whole = cast<RankedTensorType>(found.moved ? found.sum.getResult(0).getType() : wanted);
-    if (partialLayout->sliced(axis) != *layoutOf(whole)) return;
-    if (found.factor && found.factor.getType() != whole) return;
-    RankedTensorType partial = typed(digits->partial, *partialLayout);
+    auto whole = cast<RankedTensorType>(found.moved ? found.sum.getResult(0).getType() : carried_.arg.getType());
+    if (partialLayout->sliced(static_cast<int>(found.sum.getAxis())) != *layoutOf(whole)) return std::nullopt;
+    if (found.factor && found.factor.getType() != whole) return std::nullopt;
+    auto typed = [&](ArrayRef<int64_t> shape, const Layout& layout) {
+      return withLayout(RankedTensorType::get(shape, source.getElementType()), layout);
+    };
+    return PartialSum{*digits, typed(digits->split, *splitLayout), typed(digits->partial, *partialLayout), whole};
+  }
 
+  void rewrite(Accumulation& found) {
+    const auto types = partialOf(found);
+    if (!types) return;
+    const Type wanted = carried_.arg.getType();
+    Value part = sumOfRegisters(found, *types);
+    const Value start = shareInit(found, *types);
+    carried_.setType(types->partial);
+    accumulate(found, part, types->partial);
+    sumBehind(found, *types, start, wanted);
+    if (found.moved) found.moved.erase();
+    found.sum.erase();
+  }
+
+  /// In the loop, the sum over the registers of each thread.
+  Value sumOfRegisters(Accumulation& found, const PartialSum& types) {
     Location loc = found.sum.getLoc();
     OpBuilder b(found.sum);
-    Value tile = found.sum.getSources()[0];
-    tile = ReshapeOp::create(b, loc, typed(digits->split, *splitLayout), tile);
-    SmallVector<int64_t> shape = digits->split;
-    Layout layout = *splitLayout;
-    SmallVector<int> order(llvm::reverse(digits->registerDims));
+    Value tile = ReshapeOp::create(b, loc, types.split, found.sum.getSources()[0]);
+    SmallVector<int64_t> shape = types.digits.split;
+    Layout layout = *layoutOf(types.split);
+    SmallVector<int> order(llvm::reverse(types.digits.registerDims));
     // Products are added by the first of these sums: it should be the longest.
     if (!keepsEqual(found.add) && sumsProducts(found.sum))
-      llvm::stable_sort(order, [&](int a, int b) { return digits->split[a] > digits->split[b]; });
+      llvm::stable_sort(order, [&](int a, int b) { return types.digits.split[a] > types.digits.split[b]; });
     for (int dim : order) {
       shape[dim] = 1;
       layout = layout.sliced(dim);
-      tile = reduce(b, found.sum, tile, dim, typed(shape, layout));
+      tile = reduce(b, found.sum, tile, dim,
+                    withLayout(RankedTensorType::get(shape, types.split.getElementType()), layout));
     }
-    Value part = ReshapeOp::create(b, loc, partial, tile);
+    return ReshapeOp::create(b, loc, types.partial, tile);
+  }
 
-    // The accumulator: an equal share of the initial value for every thread along the axis (their number is a power of
-    // two), or all of it where that is the same; integers are 0 and it is added behind the loop.
-    b.setInsertionPoint(carried_.loop);
+  /// In front of the loop, what each thread begins with: an equal share of the initial value for every thread along the
+  /// axis (their number is a power of two), or all of it where that is the same; integers are 0, and the initial value
+  /// (returned, if it is not 0) is added behind the loop.
+  Value shareInit(Accumulation& found, const PartialSum& types) {
+    Location loc = found.sum.getLoc();
+    OpBuilder b(carried_.loop);
     OpOperand& init = *carried_.init;
-    if (found.moved) init.set(underLayoutOf(b, init.get(), whole));
+    if (found.moved) init.set(underLayoutOf(b, init.get(), types.whole));
     Value start, shares;
     if (addsIntegers(found.add)) {
       if (!matchPattern(init.get(), m_Zero())) start = init.get();
-      shares = arith::ConstantOp::create(b, loc, cast<TypedAttr>(b.getZeroAttr(partial)));
+      shares = arith::ConstantOp::create(b, loc, cast<TypedAttr>(b.getZeroAttr(types.partial)));
     } else {
-      shares = BroadcastOp::create(b, loc, partial, init.get());
+      shares = BroadcastOp::create(b, loc, types.partial, init.get());
     }
+    const Type element = types.partial.getElementType();
     if (isa<FloatType>(element) && !keepsEqual(found.add)) {
-      Value portion = arith::ConstantOp::create(
-          b, loc, DenseElementsAttr::get(partial, b.getFloatAttr(element, 1.0 / static_cast<double>(digits->threads))));
+      const double share = 1.0 / static_cast<double>(types.digits.threads);
+      Value portion =
+          arith::ConstantOp::create(b, loc, DenseElementsAttr::get(types.partial, b.getFloatAttr(element, share)));
       shares = arith::MulFOp::create(b, loc, shares, portion);
     }
     init.set(shares);
-    carried_.setType(partial);
-    Operation* first = found.multiply ? found.multiply : found.add;
+    return start;
+  }
+
+  /// In the loop, makes the accumulator, and its factor, those of each thread.
+  void accumulate(Accumulation& found, Value part, RankedTensorType partial) {
     if (found.factor) {
-      b.setInsertionPoint(first);
-      Value factor = BroadcastOp::create(b, loc, partial, found.factor);
+      Operation* first = found.multiply ? found.multiply : found.add;
+      OpBuilder b(first);
+      Value factor = BroadcastOp::create(b, found.sum.getLoc(), partial, found.factor);
       first->replaceUsesOfWith(found.factor, factor);
     }
     if (found.multiply) found.multiply->getResult(0).setType(partial);
     found.add->replaceUsesOfWith(found.moved ? found.moved.getResult() : found.sum.getResult(0), part);
     found.add->getResult(0).setType(partial);
+  }
 
-    b.setInsertionPointAfter(carried_.loop);
-    Value result = carried_.result;
+  /// Behind the loop, the sum over threads.
+  void sumBehind(Accumulation& found, const PartialSum& types, Value start, Type wanted) {
     SmallVector<OpOperand*> uses;
-    for (OpOperand& use : result.getUses()) uses.push_back(&use);
-    if (!uses.empty()) {
-      Value total = reduce(b, found.sum, result, axis, whole);
-      if (start) {
-        IRMapping map;
-        for (Value operand : found.add->getOperands()) map.map(operand, operand == carried_.arg ? start : total);
-        Operation* whole = b.clone(*found.add, map);
-        whole->getResult(0).setType(total.getType());
-        total = whole->getResult(0);
-      }
-      if (found.moved) total = ConvertOp::create(b, loc, wanted, total);
-      for (OpOperand* use : uses) use->set(total);
+    for (OpOperand& use : carried_.result.getUses()) uses.push_back(&use);
+    if (uses.empty()) return;
+    OpBuilder b(carried_.loop->getContext());
+    b.setInsertionPointAfter(carried_.loop);
+    Value total = reduce(b, found.sum, carried_.result, static_cast<int>(found.sum.getAxis()), types.whole);
+    if (start) {
+      IRMapping map;
+      for (Value operand : found.add->getOperands()) map.map(operand, operand == carried_.arg ? start : total);
+      Operation* all = b.clone(*found.add, map);
+      all->getResult(0).setType(total.getType());
+      total = all->getResult(0);
     }
-    if (found.moved) found.moved.erase();
-    found.sum.erase();
+    if (found.moved) total = ConvertOp::create(b, found.sum.getLoc(), wanted, total);
+    for (OpOperand* use : uses) use->set(total);
   }
 
   static Value underLayoutOf(OpBuilder& b, Value tile, RankedTensorType type) {

@@ -451,11 +451,6 @@ class Left {
 
 }  // namespace
 
-Value negated(Value value) {
-  auto flip = value.getDefiningOp<arith::XOrIOp>();
-  return flip && matchPattern(flip.getRhs(), m_One()) ? flip.getLhs() : Value();
-}
-
 bool mayLeave(Operation* op, const Vote& vote) { return Left(op, vote).mayPart(); }
 
 }  // namespace tile::ir

@@ -6,9 +6,6 @@
 
 namespace tile::ir {
 
-/// The operand that `value` is the negation of; null: it is none.
-mlir::Value negated(mlir::Value value);
-
 /// Whether a warp may leave the loop, or pass by the branch, as soon as none of its own elements wants it, whatever the
 /// vote of all warps says: going on would change nothing of what it holds, and nobody waits for it inside.
 bool mayLeave(mlir::Operation* op, const Vote& vote);

@@ -26,9 +26,8 @@
 #include "compiler/dialect/warps.h"
 #include "compiler/gpu/access/copy_layout.h"
 #include "compiler/gpu/dot_passes.h"
-#include "compiler/gpu/forms/shared_memory.h"
+#include "compiler/gpu/overlap/copied_loop.h"
 #include "compiler/gpu/rings/copies_ahead.h"
-#include "compiler/gpu/rings/copy_slice.h"
 #include "compiler/gpu/rings/gather_boxes.h"
 #include "compiler/gpu/rings/lifetimes.h"
 #include "compiler/gpu/rings/ring_groups.h"
@@ -43,46 +42,12 @@ constexpr int64_t kScratchReserve = 2048;  ///< bytes left for reductions and co
 bool isCopy(Operation* op) { return isSharedCopy(op); }
 SmemType typeOf(Operation* op) { return copiedType(op); }
 
-/// The tile a copy or share puts into the buffer.
-SmallVector<int64_t, 2> boxOf(Operation* op) {
-  if (auto share = dyn_cast<ShareOp>(op))
-    return SmallVector<int64_t, 2>(cast<ShapedType>(share.getSource().getType()).getShape());
-  return copiedShape(op);
-}
-/// Whether padding along the dim (0: rows) of what is in shared memory reaches a result: products sum over it. Padding
-/// of their rows and columns only makes more padding.
-bool reachesResults(Value smem, int dim) {
-  return llvm::any_of(smem.getUsers(), [&](Operation* user) {
-    if (isa<SmemTransOp>(user)) return reachesResults(user->getResult(0), 1 - dim);
-    auto product = dyn_cast<MmaOp>(user);
-    return !product || (product.getA() == smem && dim == 1) || (product.getB() == smem && dim == 0);
-  });
-}
-/// The copy fills less than the buffer has, and the rest must be zero.
-bool needsZeros(Operation* op) {
-  const auto box = boxOf(op);
-  const ArrayRef<int64_t> whole = typeOf(op).getShape();
-  if (whole.size() != 2 || box.size() != 2) return ArrayRef<int64_t>(box) != whole;
-  const Value smem = op->getResult(0);
-  return (box[0] != whole[0] && reachesResults(smem, 0)) || (box[1] != whole[1] && reachesResults(smem, 1));
-}
-
 /// The loop whose iterations execute a copy at most once each: parents up to it are scf.if.
 scf::ForOp loopOf(Operation* copy) {
   Operation* parent = copy->getParentOp();
   while (isa<scf::IfOp>(parent)) parent = parent->getParentOp();
   return dyn_cast<scf::ForOp>(parent);
 }
-
-/// A loop to pipeline.
-struct Ring {
-  scf::ForOp loop;
-  SmallVector<Operation*> copies;
-  std::unique_ptr<CopySlice> slice;
-  int stages = 0;
-  int asked = 0;  ///< stages the user wants; 0: no wish
-  int64_t bytesPerStage = 0;
-};
 
 class Stager {
  public:
@@ -93,8 +58,8 @@ class Stager {
     gatherBoxes(func_);
     findRings();
     chooseStages();
-    for (Ring& ring : rings_)
-      if (ring.stages > 1) pipeline(ring);
+    for (CopiedLoop& ring : rings_)
+      if (ring.stages > 1) pipelined_.insert(pipelineCopies(ring));
     func_.walk([&](Block* block) { copyInPlace(*block); });
     SmallVector<ShareOp> shares;
     func_.walk([&](ShareOp share) { shares.push_back(share); });
@@ -112,7 +77,7 @@ class Stager {
     });
     for (auto& [op, copies] : byLoop) {
       auto loop = cast<scf::ForOp>(op);
-      Ring ring;
+      CopiedLoop ring;
       ring.loop = loop;
       ring.copies = copies;
       ring.asked = defaultStages_;
@@ -145,7 +110,7 @@ class Stager {
 
   std::vector<Life> livesBesideRings(const ProgramOrder& order) {
     llvm::DenseSet<Operation*> inRing;
-    for (Ring& ring : rings_) inRing.insert(ring.copies.begin(), ring.copies.end());
+    for (CopiedLoop& ring : rings_) inRing.insert(ring.copies.begin(), ring.copies.end());
     std::vector<Life> lives;
     func_.walk([&](Operation* op) {
       if (!(isCopy(op) && !inRing.contains(op)) && !isa<ShareOp>(op)) return;
@@ -173,23 +138,23 @@ class Stager {
     // A ring lives as long as its loop: only rings of enclosing loops are there at the same time.
     auto total = [&] {
       int64_t most = withoutRings;
-      for (Ring& ring : rings_) {
+      for (CopiedLoop& ring : rings_) {
         int64_t bytes = aliveIn(order.begin(ring.loop), order.end(ring.loop));
-        for (Ring& other : rings_)
+        for (CopiedLoop& other : rings_)
           if (other.loop->isAncestor(ring.loop)) bytes += other.bytesPerStage * other.stages;
         most = std::max(most, bytes);
       }
       return most;
     };
     auto fits = [&](int stages, int64_t budget) {
-      for (Ring& ring : rings_)
+      for (CopiedLoop& ring : rings_)
         if (!ring.asked) ring.stages = stages;
       return total() <= budget;
     };
     const int64_t limit = target_.maxSharedBytes;
     // What goes through registers is waited for where it is copied: further iterations ahead would not be earlier.
     const Facts facts(func_);
-    for (Ring& ring : rings_) {
+    for (CopiedLoop& ring : rings_) {
       if (!llvm::all_of(ring.copies, [&](Operation* c) { return copiedThroughRegisters(c, facts); })) continue;
       if (ring.asked > 2) {
         ring.loop.emitRemark() << "pipelined with 2 stages: what is gathered element by element goes through registers";
@@ -198,195 +163,24 @@ class Stager {
         ring.asked = ring.stages = 1;
       }
     }
-    if (llvm::any_of(rings_, [](const Ring& ring) { return !ring.asked; })) {
+    if (llvm::any_of(rings_, [](const CopiedLoop& ring) { return !ring.asked; })) {
       // Up to 4 warps leave registers for a second program on the multiprocessor, which hides more than a third stage.
       const bool shares = warpsOf(func_) <= 4;
       if (!(shares && (fits(3, limit / 2) || fits(2, limit / 2))) && !fits(4, limit) && !fits(3, limit)) fits(2, limit);
     }
     while (total() > limit) {
-      Ring* largest = nullptr;
-      for (Ring& ring : rings_)
+      CopiedLoop* largest = nullptr;
+      for (CopiedLoop& ring : rings_)
         if (ring.stages > 1 &&
             (!largest || ring.bytesPerStage * ring.stages > largest->bytesPerStage * largest->stages))
           largest = &ring;
       if (!largest) break;  // place_buffers lists what does not fit
       --largest->stages;
     }
-    for (Ring& ring : rings_)
+    for (CopiedLoop& ring : rings_)
       if (ring.asked > ring.stages)
         ring.loop.emitRemark() << "pipelined with " << ring.stages << " stages: " << ring.asked << " of "
                                << ring.bytesPerStage << " bytes do not fit the " << limit << " bytes of shared memory";
-  }
-
-  // ---- 1. rings
-
-  Value intConstant(OpBuilder& b, Location loc, Type type, int64_t value) {
-    return arith::ConstantOp::create(b, loc, b.getIntegerAttr(type, value));
-  }
-
-  /// Signed 64-bit copy of a loop bound: sums of bounds and steps cannot overflow it.
-  Value wide(OpBuilder& b, Location loc, Value v) {
-    if (v.getType().isIndex()) return arith::IndexCastOp::create(b, loc, b.getI64Type(), v);
-    return v.getType().isInteger(64) ? v : Value(arith::ExtSIOp::create(b, loc, b.getI64Type(), v));
-  }
-
-  /// Starts the copies of one iteration into the given slots, if `enable`, as one group.
-  void issue(OpBuilder& b, Ring& ring, Value iv, SmallVectorImpl<Value>& state, Value enable, ArrayRef<Value> slots) {
-    Location loc = ring.loop.getLoc();
-    auto slotOf = [&](Operation* copy) { return slots[llvm::find(ring.copies, copy) - ring.copies.begin()]; };
-    if (!ring.slice->needsGuard()) {
-      ring.slice->emit(b, iv, state, [&](OpBuilder& inner, Operation* copy, const IRMapping& map) {
-        emitThreadCopy(inner, copy, map, slotOf(copy), enable);
-      });
-    } else {
-      SmallVector<Value> next(state.begin(), state.end());
-      auto guard = scf::IfOp::create(b, loc, TypeRange(ValueRange(state)), enable, /*withElseRegion=*/!state.empty());
-      Block* then = &guard.getThenRegion().front();
-      if (!then->empty()) then->back().erase();
-      OpBuilder inside = OpBuilder::atBlockEnd(then);
-      ring.slice->emit(inside, iv, next, [&](OpBuilder& inner, Operation* copy, const IRMapping& map) {
-        emitThreadCopy(inner, copy, map, slotOf(copy), Value());
-      });
-      scf::YieldOp::create(inside, loc, next);
-      if (!state.empty()) {
-        Block* otherwise = &guard.getElseRegion().front();
-        if (!otherwise->empty()) otherwise->back().erase();
-        OpBuilder outside = OpBuilder::atBlockEnd(otherwise);
-        scf::YieldOp::create(outside, loc, state);
-      }
-      state.assign(guard.getResults().begin(), guard.getResults().end());
-    }
-    AsyncCommitOp::create(b, loc);
-  }
-
-  /// The loop's one asynchronous product, if it is of the ring's tiles and waits for nothing else of its iteration;
-  /// else null.
-  static MmaOp leadingProduct(const Ring& ring) {
-    scf::ForOp loop = ring.loop;
-    int products = 0;
-    loop.getBody()->walk([&](MmaOp product) { products += isAsyncProduct(product); });
-    if (products != 1) return {};
-    auto isEarly = [&](Value operand) {
-      if (auto trans = operand.getDefiningOp<SmemTransOp>()) operand = trans.getSource();
-      return !loop.getRegion().isAncestor(operand.getParentRegion()) || isa<BlockArgument>(operand) ||
-             matchPattern(operand, m_Constant()) || llvm::is_contained(ring.copies, operand.getDefiningOp());
-    };
-    for (Operation& op : *loop.getBody()) {
-      if (isAsyncProduct(&op)) {
-        auto product = cast<MmaOp>(op);
-        const bool readsRing = llvm::any_of(
-            ring.copies, [&](Operation* copy) { return llvm::is_contained(readersOf(copy->getResult(0)), &op); });
-        return readsRing && llvm::all_of(op.getOperands(), isEarly) ? product : MmaOp();
-      }
-      if (!isCopy(&op) && !isMemoryEffectFree(&op) && !isa<LoadOp, GatherOp>(op)) return {};
-    }
-    return {};
-  }
-
-  /// The next iteration alone reads the result; a product may be running until then.
-  static bool isReadNext(Operation* op) {
-    return llvm::all_of(op->getUsers(), [](Operation* user) { return isa<scf::YieldOp>(user); });
-  }
-
-  void pipeline(Ring& ring) {
-    scf::ForOp loop = ring.loop;
-    Location loc = loop.getLoc();
-    OpBuilder b(loop);
-    const int stages = ring.stages;
-    Type i32 = b.getI32Type();
-
-    SmallVector<Value> buffers;
-    bool padded = false;
-    for (Operation* copy : ring.copies) {
-      buffers.push_back(SmemAllocOp::create(b, copy->getLoc(), typeOf(copy).withStages(stages), IntegerAttr()));
-      if (!needsZeros(copy)) continue;
-      SmemZeroOp::create(b, copy->getLoc(), buffers.back());
-      padded = true;
-    }
-    if (padded) BarrierOp::create(b, loc);
-    auto slotsAt = [&](OpBuilder& builder, Value index) {
-      SmallVector<Value> slots;
-      for (Value buffer : buffers)
-        slots.push_back(SmemSlotOp::create(builder, loc, cast<SmemType>(buffer.getType()).slotType(), buffer, index));
-      return slots;
-    };
-
-    Value upper = wide(b, loc, loop.getUpperBound()), step = wide(b, loc, loop.getStep());
-    auto exists = [&](OpBuilder& builder, Value iv) {
-      return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, iv, upper);
-    };
-    SmallVector<Value> state;
-    for (unsigned index : ring.slice->carried()) state.push_back(loop.getInitArgs()[index]);
-    Value iv = loop.getLowerBound(), wideIv = wide(b, loc, iv);
-    for (int i = 0; i + 1 < stages; ++i) {
-      issue(b, ring, iv, state, exists(b, wideIv), slotsAt(b, intConstant(b, loc, i32, i)));
-      iv = arith::AddIOp::create(b, loc, iv, loop.getStep(), arith::IntegerOverflowFlags::nsw);
-      wideIv = arith::AddIOp::create(b, loc, wideIv, step);
-    }
-
-    // The loop again, carrying also the state of the iteration being copied and the two slots.
-    const size_t first = loop.getInitArgs().size();
-    SmallVector<Value> inits(loop.getInitArgs());
-    inits.append(state.begin(), state.end());
-    inits.push_back(intConstant(b, loc, i32, 0));
-    inits.push_back(intConstant(b, loc, i32, stages - 1));
-    Value distance = intConstant(b, loc, b.getI64Type(), stages - 1);
-    distance = arith::MulIOp::create(b, loc, step, distance);
-    Value narrowDistance =
-        arith::MulIOp::create(b, loc, loop.getStep(), intConstant(b, loc, loop.getStep().getType(), stages - 1));
-    auto made = scf::ForOp::create(b, loc, loop.getLowerBound(), loop.getUpperBound(), loop.getStep(), inits);
-    made->setDiscardableAttrs(loop->getDiscardableAttrDictionary());
-    made->setAttr("tile.stages", b.getI32IntegerAttr(stages));
-    Block* body = made.getBody();
-    if (!body->empty()) body->back().erase();
-    OpBuilder in = OpBuilder::atBlockBegin(body);
-    Value readSlot = made.getRegionIterArg(first + state.size()),
-          writeSlot = made.getRegionIterArg(first + state.size() + 1);
-
-    AsyncWaitOp::create(in, loc, stages - 2);
-    BarrierOp::create(in, loc);
-    SmallVector<Value> next;
-    for (size_t i = 0; i < state.size(); ++i) next.push_back(made.getRegionIterArg(first + i));
-    MmaOp leading = leadingProduct(ring);
-    Operation* barrier = &body->back();
-    // Moves behind it with the copies. A product that its own iteration reads has ended in front of the barrier above.
-    if (leading && isReadNext(leading)) BarrierOp::create(in, loc);
-    // An iteration that exists does not wrap; one that does not is disabled, and its address is not used.
-    Value ahead =
-        arith::AddIOp::create(in, loc, made.getInductionVar(), narrowDistance, arith::IntegerOverflowFlags::nsw);
-    Value wideAhead = arith::AddIOp::create(in, loc, wide(in, loc, made.getInductionVar()), distance);
-    issue(in, ring, ahead, next, exists(in, wideAhead), slotsAt(in, writeSlot));
-    SmallVector<Operation*> issued;
-    for (Operation* op = barrier->getNextNode(); op && leading; op = op->getNextNode()) issued.push_back(op);
-    auto wrapped = [&](Value slot) {
-      Value more = arith::AddIOp::create(in, loc, slot, intConstant(in, loc, i32, 1));
-      Value last = arith::CmpIOp::create(in, loc, arith::CmpIPredicate::eq, more, intConstant(in, loc, i32, stages));
-      return Value(arith::SelectOp::create(in, loc, last, intConstant(in, loc, i32, 0), more));
-    };
-    Value nextRead = wrapped(readSlot), nextWrite = wrapped(writeSlot);
-    SmallVector<Value> slots = slotsAt(in, readSlot);
-
-    for (size_t i = 0; i <= first; ++i) loop.getBody()->getArgument(i).replaceAllUsesWith(body->getArgument(i));
-    body->getOperations().splice(body->end(), loop.getBody()->getOperations());
-    for (auto [copy, slot] : llvm::zip(ring.copies, slots)) {
-      copy->getResult(0).replaceAllUsesWith(slot);
-      copy->erase();
-    }
-    for (Operation* op : llvm::reverse(issued)) op->moveAfter(leading);
-    if (leading)
-      for (Value buffer : buffers) buffer.getDefiningOp()->setAttr(kRotatesAttr, b.getUnitAttr());
-    Operation* yield = body->getTerminator();
-    SmallVector<Value> yielded(yield->getOperands());
-    yielded.append(next.begin(), next.end());
-    yielded.push_back(nextRead);
-    yielded.push_back(nextWrite);
-    yield->setOperands(yielded);
-
-    AsyncWaitOp::create(b, loc, 0);
-    BarrierOp::create(b, loc);
-    for (size_t i = 0; i < first; ++i) loop.getResult(i).replaceAllUsesWith(made.getResult(i));
-    loop.erase();
-    pipelined_.insert(made);
   }
 
   // ---- 3. everything else
@@ -458,9 +252,7 @@ class Stager {
 
   static bool mayWriteGlobal(Operation* op) {
     return op
-        ->walk([](Operation* inner) {
-          return writesGlobal(inner) ? WalkResult::interrupt() : WalkResult::advance();
-        })
+        ->walk([](Operation* inner) { return writesGlobal(inner) ? WalkResult::interrupt() : WalkResult::advance(); })
         .wasInterrupted();
   }
 
@@ -475,7 +267,7 @@ class Stager {
   func::FuncOp func_;
   const Target& target_;
   int defaultStages_;
-  std::vector<Ring> rings_;
+  std::vector<CopiedLoop> rings_;
   llvm::SmallPtrSet<Operation*, 4> pipelined_;
 };
 
