@@ -73,7 +73,9 @@ TEST(Control, LoopsOfSeveralBodiesAnIteration) {
         int want = 0;
         for (int row = low; row < n; row += 3) {
           want += row * 256 + i + 7;
-          if (writes) ASSERT_EQ(out.as<int32_t>()[(row + 1) * 256 + i], want) << row;
+          if (writes) {
+            ASSERT_EQ(out.as<int32_t>()[(row + 1) * 256 + i], want) << row;
+          }
         }
         ASSERT_EQ(out.as<int32_t>()[i], want) << low << " to " << n;
       }

@@ -218,7 +218,7 @@ TEST(Memory, BoxesCrossEveryEdge) {
     for (int row : {-100, -3, 0, 4, 17, 19, 1000000}) {
       for (int col : {-40, -1, 0, 3, 16, 29, 30}) {
         std::fill_n(z.as<float>(), rows * pitch, -7.0f);
-        k.run({slot(x.as<float>()), rows, cols, pitch, 1, static_cast<uint32_t>(row), static_cast<uint32_t>(col),
+        k.run({slot(x.as<float>()), rows, static_cast<uint64_t>(cols), pitch, 1, static_cast<uint32_t>(row), static_cast<uint32_t>(col),
                slot(out.as<float>()), slot(z.as<float>()), rows, cols, pitch, 1},
               1);
         for (int i = 0; i < th; ++i)

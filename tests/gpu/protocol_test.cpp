@@ -298,7 +298,9 @@ TEST(Protocol, EveryTripCountReadsTheRightBoxes) {
         EXPECT_TRUE(values.errors.empty()) << values.errors.front();
         EXPECT_TRUE(staged.errors.empty()) << staged.errors.front();
         EXPECT_EQ(staged.products, values.products);
-        if (n > 6 && std::string(kernel.name) != "step") EXPECT_GT(values.products.size(), 2u);  // the law is not empty
+        if (n > 6 && std::string(kernel.name) != "step") {
+          EXPECT_GT(values.products.size(), 2u);  // the law is not empty
+        }
       }
     }
   }

@@ -67,8 +67,9 @@ struct Machine {
   int64_t address(int lane, int warp, int64_t row, int64_t byte) const {
     int64_t threadRow = plan.row.of(lane, warp), threadByte = plan.byte.of(lane, warp);
     int64_t full = fullAddress(threadRow + row, threadByte + byte);
-    if (auto split = splitOffset(plan.tile, rowMask, byteMask, row, byte))
+    if (auto split = splitOffset(plan.tile, rowMask, byteMask, row, byte)) {
       EXPECT_EQ((fullAddress(threadRow, threadByte) ^ split->flip) + split->add, full) << nameOf(c);
+    }
     return full;
   }
 

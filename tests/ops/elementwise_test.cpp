@@ -357,7 +357,9 @@ void check_exact_pairs() {
         const bool vanishes = device->kind() == DeviceKind::cuda && std::fabs(want[r]) < Limits::min() && sizeof(T) == 4;
         ASSERT_TRUE(std::isnan(want[r]) ? std::isnan(got) : got == want[r] || (vanishes && got == 0))
             << device->name() << " function " << r << " of " << a << ", " << b << " gave " << got << ", expected " << want[r];
-        if (r == 0 && got == 0) ASSERT_EQ(std::signbit(got), std::signbit(a)) << a << ", " << b;
+        if (r == 0 && got == 0) {
+          ASSERT_EQ(std::signbit(got), std::signbit(a)) << a << ", " << b;
+        }
       }
       ASSERT_EQ(negative[i], std::signbit(a)) << a;
     }
