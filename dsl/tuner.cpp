@@ -228,6 +228,120 @@ std::vector<std::optional<Error>> build_all(const TuneJob& job, const TuneOption
   return errors;
 }
 
+/// The first error of all; there is one if no configuration was timed.
+Error first_of(const std::vector<std::optional<Error>>& errors, const TuneJob& job) {
+  for (const std::optional<Error>& e : errors)
+    if (e) return *e;
+  return internal_error(fmt::format("{}: no configuration was timed", job.name));
+}
+
+/// Times the configurations that were built, in rounds from which slow ones drop out.
+class Race {
+ public:
+  Race(Stream& stream, const TuneJob& job, Stopwatch& watch, Display& display, std::vector<size_t> alive,
+       std::vector<std::optional<Error>> errors, TuneOutcome& out)
+      : stream_(stream),
+        job_(job),
+        watch_(watch),
+        display_(display),
+        alive_(std::move(alive)),
+        errors_(std::move(errors)),
+        runs_(job.candidates),
+        out_(out) {
+    out_.by_cycles = true;  // until a run comes without them
+  }
+
+  Status run(const TuneOptions& options) {
+    const int rounds = std::max(1, options.rounds);
+    planned_ = 3 * alive_.size() + static_cast<size_t>(rounds) * std::min<size_t>(alive_.size(), 4);
+    if (Status s = round(false, 0); !s) return s;  // first touch: memory, code, clocks
+    for (int r = 0; r < rounds && !alive_.empty(); ++r) {
+      if (Status s = round(true, static_cast<size_t>(r) * 7); !s) return s;
+      if (r == 1) drop(options.give_up);
+      if (r == 3) drop(1.15);
+      if (r == 5) drop(1.05);
+    }
+    return finish();
+  }
+
+ private:
+  double cost(size_t i) const { return runs_[i].cost(out_.by_cycles); }
+
+  std::optional<size_t> best() const {
+    std::optional<size_t> best;
+    for (size_t i : alive_)
+      if (!runs_[i].empty() && (!best || cost(i) < cost(*best))) best = i;
+    return best;
+  }
+
+  /// Every candidate once, in an order of the round's own. Those that fail leave.
+  Status round(bool keep, size_t rotate) {
+    std::vector<size_t> sequence = alive_;
+    std::rotate(sequence.begin(), sequence.begin() + static_cast<std::ptrdiff_t>(rotate % sequence.size()),
+                sequence.end());
+    for (size_t i : sequence) {
+      if (Status s = measure(i, keep); !s) return s;
+      const std::optional<size_t> leads = best();
+      display_({TuneProgress::Phase::timing, made_, std::max(planned_, made_), alive_.size(),
+                leads ? job_.describe(*leads) : "", leads ? runs_[*leads].cost(false) : 0});
+    }
+    std::erase_if(alive_, [&](size_t i) { return errors_[i].has_value(); });
+    return ok();
+  }
+
+  /// One timed run; a failing candidate leaves, and with it what it measured. An error: the device hangs.
+  Status measure(size_t i, bool keep) {
+    auto who = [&] { return fmt::format("{}: configuration {}", job_.name, job_.describe(i)); };
+    Result<TuneSample> sample = job_.measure ? job_.measure(i, stream_, turn_++)
+                                             : watch_.time([&] { return job_.run(i, stream_, turn_++); }, who);
+    ++made_;
+    if (!sample) {
+      out_.measurements[i].problem = sample.error().to_string();
+      errors_[i] = sample.error();
+      runs_[i] = {};
+      if (watch_.hung()) return device_error(fmt::format("{} {}", who(), sample.error().message));
+    } else if (keep) {
+      runs_[i].add(*sample);
+      out_.by_cycles = out_.by_cycles && sample->cycles > 0;
+    }
+    return ok();
+  }
+
+  /// By medians: one bad moment costs nobody the race.
+  void drop(double factor) {
+    const std::optional<size_t> leads = best();
+    std::erase_if(alive_, [&](size_t i) { return runs_[i].empty() || (leads && cost(i) > factor * cost(*leads)); });
+  }
+
+  Status finish() {
+    std::vector<TuneMeasurement>& m = out_.measurements;
+    for (size_t i = 0; i < job_.candidates; ++i)
+      if (!runs_[i].empty()) {
+        m[i].milliseconds = runs_[i].cost(false), m[i].runs = static_cast<int>(runs_[i].milliseconds.size());
+        m[i].cycles = runs_[i].cost(true);
+      }
+    const std::optional<size_t> fastest = best();
+    if (!fastest) return first_of(errors_, job_);
+    out_.best = *fastest;
+    for (size_t i : alive_)  // among equals the larger tile: it reads less, and suffers less under load
+      if (cost(i) <= cost(*fastest) * (1 + kSame) && job_.area && job_.area(i) > job_.area(out_.best)) out_.best = i;
+    display_(
+        {TuneProgress::Phase::done, made_, made_, alive_.size(), job_.describe(out_.best), m[out_.best].milliseconds});
+    return ok();
+  }
+
+  Stream& stream_;
+  const TuneJob& job_;
+  Stopwatch& watch_;
+  Display& display_;
+  std::vector<size_t> alive_;
+  std::vector<std::optional<Error>> errors_;
+  std::vector<Runs> runs_;
+  TuneOutcome& out_;
+  int turn_ = 0;
+  size_t made_ = 0, planned_ = 0;
+};
+
 }  // namespace
 
 std::string code_problem(const Resources& r) {
@@ -254,101 +368,24 @@ Result<TuneOutcome> run_tuning(Stream& stream, const TuneJob& job, const TuneOpt
   if (job.candidates == 0) return user_error(fmt::format("{}: there are no configurations to choose from", job.name));
   TuneOutcome out;
   out.measurements.resize(job.candidates);
-  std::vector<TuneMeasurement>& m = out.measurements;
   Display display(job, options);
-  std::vector<std::optional<Error>> errors = build_all(job, options, display, m);
+  std::vector<std::optional<Error>> errors = build_all(job, options, display, out.measurements);
 
   // Bad code is not timed, unless there is no other.
   std::vector<size_t> alive, bad;
   for (size_t i = 0; i < job.candidates; ++i)
-    if (!errors[i]) (code_problem(m[i].resources).empty() ? alive : bad).push_back(i);
+    if (!errors[i]) (code_problem(out.measurements[i].resources).empty() ? alive : bad).push_back(i);
   if (alive.empty()) std::swap(alive, bad);
-  for (size_t i : bad) m[i].problem = code_problem(m[i].resources);
-  const auto first_error = [&] {
-    for (const std::optional<Error>& e : errors)
-      if (e) return *e;
-    return internal_error(fmt::format("{}: no configuration was timed", job.name));
-  };
-  if (alive.empty()) return first_error();
+  for (size_t i : bad) out.measurements[i].problem = code_problem(out.measurements[i].resources);
+  if (alive.empty()) return first_of(errors, job);
   if (options.deterministic) {
     out.best = alive.front();
     return out;
   }
-
   Result<Stopwatch> watch = Stopwatch::create(stream, options);
   if (!watch) return watch.error();
-  std::vector<Runs> runs(job.candidates);
-  bool by_cycles = true;  // until a run comes without them
-  int turn = 0;
-  size_t made = 0, planned = 0;
-  const auto cost = [&](size_t i) { return runs[i].cost(by_cycles); };
-  const auto best_of = [&]() -> std::optional<size_t> {
-    std::optional<size_t> best;
-    for (size_t i : alive)
-      if (!runs[i].empty() && (!best || cost(i) < cost(*best))) best = i;
-    return best;
-  };
-  // One timed run; a failing candidate leaves, and with it what it measured.
-  const auto measure = [&](size_t i, bool keep) -> Status {
-    Result<TuneSample> sample =
-        job.measure ? job.measure(i, stream, turn++)
-                    : watch->time([&] { return job.run(i, stream, turn++); },
-                                  [&] { return fmt::format("{}: configuration {}", job.name, job.describe(i)); });
-    ++made;
-    if (!sample) {
-      m[i].problem = sample.error().to_string();
-      errors[i] = sample.error();
-      runs[i] = {};
-      if (watch->hung())
-        return device_error(fmt::format("{}: configuration {} {}", job.name, job.describe(i), sample.error().message));
-    } else if (keep) {
-      runs[i].add(*sample);
-      by_cycles = by_cycles && sample->cycles > 0;
-    }
-    return ok();
-  };
-  const auto drop = [&](double factor) {
-    const std::optional<size_t> best = best_of();
-    std::erase_if(alive, [&](size_t i) {  // by medians: one bad moment costs nobody the race
-      return errors[i] || runs[i].empty() || (best && cost(i) > factor * cost(*best));
-    });
-  };
-  const auto round = [&](bool keep, size_t rotate) -> Status {
-    std::vector<size_t> sequence = alive;
-    std::rotate(sequence.begin(), sequence.begin() + static_cast<std::ptrdiff_t>(rotate % sequence.size()),
-                sequence.end());
-    for (size_t i : sequence) {
-      if (Status s = measure(i, keep); !s) return s;
-      const std::optional<size_t> best = best_of();
-      display({TuneProgress::Phase::timing, made, std::max(planned, made), alive.size(),
-               best ? job.describe(*best) : "", best ? runs[*best].cost(false) : 0});
-    }
-    return ok();
-  };
-
-  const int rounds = std::max(1, options.rounds);
-  planned = 3 * alive.size() + static_cast<size_t>(rounds) * std::min<size_t>(alive.size(), 4);
-  if (Status s = round(false, 0); !s) return s.error();  // first touch: memory, code, clocks
-  std::erase_if(alive, [&](size_t i) { return errors[i].has_value(); });
-  for (int r = 0; r < rounds && !alive.empty(); ++r) {
-    if (Status s = round(true, static_cast<size_t>(r) * 7); !s) return s.error();
-    std::erase_if(alive, [&](size_t i) { return errors[i].has_value(); });
-    if (r == 1) drop(options.give_up);
-    if (r == 3) drop(1.15);
-    if (r == 5) drop(1.05);
-  }
-  for (size_t i = 0; i < job.candidates; ++i)
-    if (!runs[i].empty()) {
-      m[i].milliseconds = runs[i].cost(false), m[i].runs = static_cast<int>(runs[i].milliseconds.size());
-      m[i].cycles = runs[i].cost(true);
-    }
-  const std::optional<size_t> fastest = best_of();
-  if (!fastest) return first_error();
-  out.best = *fastest;
-  out.by_cycles = by_cycles;
-  for (size_t i : alive)  // among equals the larger tile: it reads less, and suffers less under load
-    if (cost(i) <= cost(*fastest) * (1 + kSame) && job.area && job.area(i) > job.area(out.best)) out.best = i;
-  display({TuneProgress::Phase::done, made, made, alive.size(), job.describe(out.best), m[out.best].milliseconds});
+  Race race(stream, job, *watch, display, std::move(alive), std::move(errors), out);
+  if (Status s = race.run(options); !s) return s.error();
   return out;
 }
 

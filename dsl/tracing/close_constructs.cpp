@@ -6,16 +6,14 @@
 
 namespace tile::detail {
 
-void Tracer::finish_if(uint32_t condition, BranchSide then_side, BranchSide else_side, SrcLoc loc) {
+std::vector<Tracer::Merge> Tracer::merges_of(uint32_t condition, BranchSide& then_side, BranchSide& else_side,
+                                             SrcLoc loc) {
   std::vector<uint32_t> slots;
   for (auto& [s, v] : then_side.before) slots.push_back(s);
   for (auto& [s, v] : else_side.before) slots.push_back(s);
   std::sort(slots.begin(), slots.end());
   slots.erase(std::unique(slots.begin(), slots.end()), slots.end());
 
-  struct Merge {
-    uint32_t slot, base, then_value, else_value;
-  };
   std::vector<Merge> merges;
   for (uint32_t s : slots) {
     if (!slots_[s].alive) continue;
@@ -53,12 +51,16 @@ void Tracer::finish_if(uint32_t condition, BranchSide then_side, BranchSide else
     }
     merges.push_back({s, base, t, e});
   }
+  return merges;
+}
+
+void Tracer::finish_if(uint32_t condition, BranchSide then_side, BranchSide else_side, SrcLoc loc) {
+  const std::vector<Merge> merges = merges_of(condition, then_side, else_side, loc);
   if (resolve(condition) == 0) {
     discard(then_side.block);
     discard(else_side.block);
     return;
   }
-
   llvm::SmallVector<mlir::Type, 8> types;
   llvm::SmallVector<mlir::Value, 8> then_yields, else_yields;
   for (const Merge& m : merges) {
@@ -283,9 +285,10 @@ void Tracer::close_while(Frame& f, mlir::ValueRange inits, mlir::ValueRange yiel
   // After another mistake what was meant to change may be missing.
   if (alive_index < 0 && diagnostics.empty() && !mlir::matchPattern(condition, mlir::m_Zero()) &&
       never_changes(condition, f.before))
-    error("the condition of while_ reads nothing that its body changes: the loop has no iteration or never ends; assign "
-          "a tile that the condition reads, load() in it, or leave with break_if",
-          f.loc);
+    error(
+        "the condition of while_ reads nothing that its body changes: the loop has no iteration or never ends; assign "
+        "a tile that the condition reads, load() in it, or leave with break_if",
+        f.loc);
   if (alive_index >= 0) {
     // After a break the condition is not evaluated: it may load what does not exist any more.
     mlir::Block* evaluate = new mlir::Block;

@@ -1,8 +1,8 @@
-// emit_sort.cpp - sorting along an axis as a bitonic network of exchanges between partners. Where only the first few are
-// wanted, runs of as many are sorted; of two runs in opposite order the elementwise minimum has the first few of both,
-// and needs a merge to be a run again: every such step leaves half of the elements. Places, where they are wanted, are
-// the lower half of a key of twice the width: one comparison orders both. Keys that are places themselves (where a
-// sorted tile's elements were: their order is the way back) are short ones.
+// emit_sort.cpp - sorting along an axis as a bitonic network of exchanges between partners. Where only the first few
+// are wanted, runs of as many are sorted; of two runs in opposite order the elementwise minimum has the first few of
+// both, and needs a merge to be a run again: every such step leaves half of the elements. Places, where they are
+// wanted, are the lower half of a key of twice the width: one comparison orders both. Keys that are places themselves
+// (where a sorted tile's elements were: their order is the way back) are short ones.
 #include "dsl/tracing/emit_at.h"
 #include "dsl/tracing/emit_rules.h"
 
@@ -62,6 +62,101 @@ struct Keys {
   }
 };
 
+/// A network that sorts runs of a tile along an axis by exchanging elements with partners (bitonic sort).
+class Network {
+ public:
+  /// `key`, of shape `whole`: padded to a power of two. With `places` every key keeps its place.
+  Network(const Keys& keys, Value key, Shape whole, int axis, bool places)
+      : keys_(keys), at_(keys.at), key_(key), whole_(whole), axis_(axis), places_(places) {
+    number();
+    const int64_t padded = whole_[axis_];
+    if (places_) place_ = broadcast_to(at_(i_), whole_);
+    both_ = places_ ? keys_.typeOfBoth(padded) : std::nullopt;
+    if (both_) key_ = keys_.join(key_, place_, *both_);
+  }
+
+  /// Sorts, so that the first `kept` elements (a power of two) are right.
+  void sort(int64_t kept) {
+    const int64_t padded = whole_[axis_];
+    for (int64_t run = 2; run <= kept; run *= 2)
+      for (int64_t far = run / 2; far > 0; far /= 2) exchange(far, run == kept && kept < padded ? padded / 2 : run);
+    for (int64_t rows = padded; rows > kept;) {
+      rows /= 2;
+      keepLess(rows);
+      for (int64_t far = kept / 2; far > 0; far /= 2) exchange(far, rows == kept ? rows : rows / 2);
+    }
+  }
+
+  /// Leaves the first `count` elements.
+  void cut(int64_t count) {
+    if (count == whole_[axis_]) return;
+    Shape zero;
+    for (int d = 0; d < whole_.rank(); ++d) zero.push_back(0);
+    whole_[axis_] = count;
+    key_ = extract(at_(key_), zero, whole_);
+    if (isApart()) place_ = extract(at_(place_), zero, whole_);
+  }
+
+  Value keys() const { return both_ ? keys_.keyOf(key_, *both_) : key_; }
+  Value places() const { return both_ ? keys_.placeOf(key_, *both_) : place_; }
+
+ private:
+  bool isApart() const { return places_ && !both_; }  ///< places are beside keys, not in one word with them
+
+  /// The number of each element along the axis.
+  void number() {
+    Shape line;
+    for (int d = 0; d < whole_.rank(); ++d) line.push_back(d == axis_ ? whole_[d] : 1);
+    i_ = reshape(at_(arange(0, whole_[axis_], at_.loc)), line);
+  }
+
+  /// Each element and the one `far` from it. Where a run ends up ascending is where the bit `direction` of the number
+  /// is clear.
+  void exchange(int64_t far, int64_t direction) {
+    auto is_clear = [&](int64_t bit) { return at_.apply(Op::eq, at_.apply(Op::bit_and, i_, bit), 0); };
+    const Value wants_less = at_.apply(Op::bit_xor, at_.apply(Op::bit_xor, is_clear(far), is_clear(direction)), true);
+    const Value partner = broadcast_to(at_(at_.apply(Op::bit_xor, i_, far)), whole_);
+    const Value other = take(at_(key_), at_(partner), axis_);
+    if (!isApart()) {
+      // Two words take as long to be compared as to be chosen from.
+      const bool hasExtremes = size_of(both_.value_or(keys_.type)) <= 4;
+      key_ = hasExtremes ? at_.choose(wants_less, at_.apply(Op::min, key_, other), at_.apply(Op::max, key_, other))
+                         : at_.choose(at_.apply(Op::bit_xor, at_.apply(Op::lt, other, key_), wants_less), key_, other);
+      return;
+    }
+    const Value there = take(at_(place_), at_(partner), axis_);
+    const Value stays = at_.apply(Op::bit_xor, keys_.is_less(other, key_, there, place_), wants_less);
+    key_ = at_.choose(stays, key_, other);
+    place_ = at_.choose(stays, place_, there);
+  }
+
+  /// Halves the tile: of each element and the one `rows` behind it the lesser.
+  void keepLess(int64_t rows) {
+    Shape half = whole_, zero, behind;
+    for (int d = 0; d < whole_.rank(); ++d) zero.push_back(0), behind.push_back(d == axis_ ? rows : 0);
+    half[axis_] = rows;
+    const Value a = extract(at_(key_), zero, half), b = extract(at_(key_), behind, half);
+    if (isApart()) {
+      const Value p = extract(at_(place_), zero, half), q = extract(at_(place_), behind, half);
+      const Value less = keys_.is_less(b, a, q, p);
+      key_ = at_.choose(less, b, a);
+      place_ = at_.choose(less, q, p);
+    } else {
+      key_ = at_.apply(Op::min, a, b);
+    }
+    whole_ = half;
+    number();
+  }
+
+  const Keys& keys_;
+  const At& at_;
+  Value key_, place_{0}, i_{0};
+  Shape whole_;
+  int axis_;
+  bool places_;
+  std::optional<DType> both_;  ///< the type of a key and its place in one word
+};
+
 }  // namespace
 
 Value sort(const Operand& o, int along, bool descending, Value* indices, std::optional<int64_t> first) {
@@ -78,81 +173,36 @@ Value sort(const Operand& o, int along, bool descending, Value* indices, std::op
     t->error("sort is not defined on " + type.to_string() + "; it takes integers, f16, bf16, f32 and f64", o.loc);
     return {0};
   }
-
   const int64_t size = type.shape[axis];
   if (first && (*first < 1 || *first > size)) {
-    t->error("topk of " + std::to_string(*first) + " along an axis of " + std::to_string(size) + " elements: " +
-                 type.to_string(),
+    t->error("topk of " + std::to_string(*first) + " along an axis of " + std::to_string(size) +
+                 " elements: " + type.to_string(),
              o.loc);
     return {0};
   }
-  Shape whole = type.shape, line, rest = type.shape, zero;
-  for (whole[axis] = 1; whole[axis] < size;) whole[axis] *= 2;
-  const int64_t padded = whole[axis];
-  for (int d = 0; d < rank; ++d) line.push_back(d == axis ? padded : 1), zero.push_back(0);
-  rest[axis] = padded - size;
 
   const Keys keys(o.loc, type.dtype, descending, indices ? t->info(x).below : 0);
   const At& at = keys.at;
+  Shape whole = type.shape, rest = type.shape;
+  for (whole[axis] = 1; whole[axis] < size;) whole[axis] *= 2;
+  const int64_t padded = whole[axis];
+  rest[axis] = padded - size;
   Value key = keys.of(x);
   if (padded > size) {  // behind everything: the largest key, at places past the end
     const Operand parts[] = {at(key), at(full(rest, at(largest_integer(keys.type)), keys.type))};
     key = cat(parts, 2, axis);
   }
-  Value i = reshape(at(arange(0, padded, o.loc)), line);
-  Value place = indices ? broadcast_to(at(i), whole) : Value{0};
-  const std::optional<DType> both = indices ? keys.typeOfBoth(padded) : std::nullopt;
-  const DType wide = both.value_or(keys.type);
-  if (both) key = keys.join(key, place, wide);
-  const bool isApart = indices && !both;  // places beside keys
-  // Two words take as long to be compared as to be chosen from.
-  const bool hasExtremes = size_of(wide) <= 4;
-  // Where a run ends up ascending is where the bit `direction` of the index is clear.
-  auto exchange = [&](int64_t far, int64_t direction) {
-    auto is_clear = [&](int64_t bit) { return at.apply(Op::eq, at.apply(Op::bit_and, i, bit), 0); };
-    const Value wants_less = at.apply(Op::bit_xor, at.apply(Op::bit_xor, is_clear(far), is_clear(direction)), true);
-    const Value partner = broadcast_to(at(at.apply(Op::bit_xor, i, far)), whole);
-    const Value other = take(at(key), at(partner), axis);
-    if (!isApart) {
-      key = hasExtremes ? at.choose(wants_less, at.apply(Op::min, key, other), at.apply(Op::max, key, other))
-                        : at.choose(at.apply(Op::bit_xor, at.apply(Op::lt, other, key), wants_less), key, other);
-      return;
-    }
-    const Value there = take(at(place), at(partner), axis);
-    const Value stays = at.apply(Op::bit_xor, keys.is_less(other, key, there, place), wants_less);
-    key = at.choose(stays, key, other);
-    place = at.choose(stays, place, there);
-  };
   int64_t kept = 1;
   while (kept < first.value_or(size)) kept *= 2;
-  for (int64_t run = 2; run <= kept; run *= 2)
-    for (int64_t far = run / 2; far > 0; far /= 2) exchange(far, run == kept && kept < padded ? padded / 2 : run);
-  for (int64_t rows = padded; rows > kept;) {
-    rows /= 2;
-    Shape half = whole, behind = zero;
-    half[axis] = behind[axis] = rows;
-    const Value a = extract(at(key), zero, half), b = extract(at(key), behind, half);
-    if (isApart) {
-      const Value p = extract(at(place), zero, half), q = extract(at(place), behind, half);
-      const Value less = keys.is_less(b, a, q, p);
-      key = at.choose(less, b, a);
-      place = at.choose(less, q, p);
-    } else {
-      key = at.apply(Op::min, a, b);
-    }
-    whole = half, line[axis] = rows;
-    i = reshape(at(arange(0, rows, o.loc)), line);
-    for (int64_t far = kept / 2; far > 0; far /= 2) exchange(far, rows == kept ? rows : rows / 2);
-  }
-  Shape wanted = type.shape;
-  if (first) wanted[axis] = *first;
-  auto cut = [&](Value v) { return whole[axis] > wanted[axis] ? extract(at(v), zero, wanted) : v; };
-  key = cut(key);
+  Network network(keys, key, whole, axis, indices != nullptr);
+  network.sort(kept);
+
+  network.cut(first.value_or(size));
   if (indices) {
-    *indices = both ? keys.placeOf(key, wide) : cut(place);
+    *indices = network.places();
     t->set_below(*indices, padded);
   }
-  return keys.back(both ? keys.keyOf(key, wide) : key);
+  return keys.back(network.keys());
 }
 
 }  // namespace tile::detail

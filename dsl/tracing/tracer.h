@@ -188,6 +188,13 @@ class Tracer {
   uint32_t depth() const { return static_cast<uint32_t>(frames_.size()) - 1; }
   void retire(const Frame& frame, Poison poison);
   bool valid(Slot s, SrcLoc use);
+  /// A variable that an if gives different values on its two sides.
+  struct Merge {
+    uint32_t slot, base, then_value, else_value;  ///< base: what it had in front of the if
+  };
+  /// The variables to merge. Those that have one value on both sides get it; of those that cannot be merged it is
+  /// reported, or noted, why.
+  std::vector<Merge> merges_of(uint32_t condition, BranchSide& then_side, BranchSide& else_side, SrcLoc loc);
   /// Whether a variable that the loop assigns can be carried: it is alive, has a value, and its type is the same at the end
   /// of the iteration as at the beginning. If not, the error is reported.
   bool can_carry(const Frame& frame, const Carry& carry);
