@@ -170,14 +170,6 @@ void add_problems(CatalogRow& row) {
   edge("f16", {{"H", 1}, {"L", 100}, {"K", 32}, {"V", 16}, {"segment", 4}, {"state", 3}, {"layout", 1}});
 }
 
-void add_benches(CatalogRow& row) {
-  row.problems.push_back({"bf16", {{"B", 8}, {"H", 16}, {"L", 2048}, {"K", 128}, {"V", 128}}, Purpose::bench});
-  row.problems.push_back({"bf16", {{"B", 32}, {"H", 4}, {"L", 2048}, {"K", 256}, {"V", 512}}, Purpose::bench});
-  row.problems.push_back({"bf16", {{"B", 32}, {"H", 4}, {"L", 2048}, {"K", 64}, {"V", 64}}, Purpose::bench});
-  row.problems.push_back({"bf16", {{"B", 1}, {"H", 16}, {"L", 16384}, {"K", 128}, {"V", 128}}, Purpose::bench});
-  row.problems.push_back({"f32", {{"H", 4}, {"L", 2048}, {"K", 128}, {"V", 128}}, Purpose::bench_host});
-}
-
 template <uint32_t kPart>
 CatalogRow part_row(const char* name, const char* summary) {
   CatalogRow row;
@@ -214,7 +206,7 @@ CatalogRow part_row(const char* name, const char* summary) {
       return &gla_gradient_keys_kernel<T>();
     });
   };
-  add_benches(row);
+  add_gla_benches(row);
   for (const std::string& d : row.dtypes)
     row.problems.push_back({d, {{"H", 1}, {"L", 40}, {"K", 64}, {"V", 48}, {"state", 3}}, Purpose::edge});
   return row;

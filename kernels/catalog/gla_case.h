@@ -149,4 +149,13 @@ inline void keep_fused_problems(CatalogRow& row) {
   row.problems.push_back({"bf16", {{"H", 4}, {"L", 2048}, {"K", 128}, {"V", 128}}, Purpose::bench_host});
 }
 
+/// The shapes of training that chunked kernels, forward and backward, are timed with.
+inline void add_gla_benches(CatalogRow& row) {
+  row.problems.push_back({"bf16", {{"B", 8}, {"H", 16}, {"L", 2048}, {"K", 128}, {"V", 128}}, Purpose::bench});
+  row.problems.push_back({"bf16", {{"B", 32}, {"H", 4}, {"L", 2048}, {"K", 256}, {"V", 512}}, Purpose::bench});
+  row.problems.push_back({"bf16", {{"B", 32}, {"H", 4}, {"L", 2048}, {"K", 64}, {"V", 64}}, Purpose::bench});
+  row.problems.push_back({"bf16", {{"B", 1}, {"H", 16}, {"L", 16384}, {"K", 128}, {"V", 128}}, Purpose::bench});
+  row.problems.push_back({"f32", {{"H", 4}, {"L", 2048}, {"K", 128}, {"V", 128}}, Purpose::bench_host});
+}
+
 }  // namespace tile::kernels

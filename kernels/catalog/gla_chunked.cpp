@@ -203,14 +203,6 @@ std::vector<std::string> forward_size_names() {
   return names;
 }
 
-void add_benches(CatalogRow& row) {
-  row.problems.push_back({"bf16", {{"B", 8}, {"H", 16}, {"L", 2048}, {"K", 128}, {"V", 128}}, Purpose::bench});
-  row.problems.push_back({"bf16", {{"B", 32}, {"H", 4}, {"L", 2048}, {"K", 256}, {"V", 512}}, Purpose::bench});
-  row.problems.push_back({"bf16", {{"B", 32}, {"H", 4}, {"L", 2048}, {"K", 64}, {"V", 64}}, Purpose::bench});
-  row.problems.push_back({"bf16", {{"B", 1}, {"H", 16}, {"L", 16384}, {"K", 128}, {"V", 128}}, Purpose::bench});
-  row.problems.push_back({"f32", {{"H", 4}, {"L", 2048}, {"K", 128}, {"V", 128}}, Purpose::bench_host});
-}
-
 template <Part kPart>
 CatalogRow part_row(const char* name, const char* summary) {
   CatalogRow row;
@@ -257,7 +249,7 @@ CatalogRow part_row(const char* name, const char* summary) {
                                                                         : gla_fused_space(base);
       return Tuning{table, gla_tuning_key(storage_of(p.dtype), s), words_of(gla_scan_output_kernel<float>(), space)};
     };
-  add_benches(row);
+  add_gla_benches(row);
   return row;
 }
 
