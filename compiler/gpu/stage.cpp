@@ -17,12 +17,13 @@
 //      with the wait that async_waits puts in front of it, ends the product of the previous iteration (it is needed
 //      only where products accumulate from iteration to iteration). So products follow each other without a gap.
 //   2. S comes from `tile.stages` on the loop, else from the options, else it is what leaves room for a second program
-//      where registers do. The largest ring shrinks until all buffers fit the target.
+//      where registers do (`leavesRegisters`). The largest ring shrinks until all buffers fit the target.
 //      Boxes of more than two dims are gathered (gather_boxes.h): only bulk copies take them as they are.
 //   3. Other copies stay where they are: copy, wait, barrier in front of the first use.
 //
 // Barriers around smem_store are left to insert_barriers; those of asynchronous copies are all placed here.
 #include "compiler/analysis/memory_roots.h"
+#include "compiler/dialect/tiles.h"
 #include "compiler/dialect/warps.h"
 #include "compiler/gpu/copies_ahead.h"
 #include "compiler/gpu/copy_layout.h"
@@ -30,6 +31,7 @@
 #include "compiler/gpu/dot_passes.h"
 #include "compiler/gpu/gather_boxes.h"
 #include "compiler/gpu/lifetimes.h"
+#include "compiler/gpu/mma_table.h"
 #include "compiler/gpu/ring_groups.h"
 #include "compiler/gpu/shared_memory.h"
 
@@ -159,6 +161,22 @@ class Stager {
     return lives;
   }
 
+  /// Whether there are registers for a second program on the multiprocessor, which hides more than a fourth stage. Four
+  /// warps leave them. So do eight whose products read both operands from shared memory and sum in half of what they
+  /// would have.
+  bool leavesRegisters() {
+    constexpr int kFewWarps = 4, kMostWarps = 8, kMostSums = 64;
+    const int warps = warpsOf(func_);
+    if (warps <= kFewWarps) return true;
+    int sums = 0;
+    bool areShared = true;
+    func_.walk([&](MmaOp product) {
+      areShared &= isAsyncProduct(product) && !isTile(product.getA());
+      sums = std::max(sums, accumulatorLayout(product).numRegs());
+    });
+    return warps <= kMostWarps && areShared && sums <= kMostSums;
+  }
+
   void chooseStages() {
     const ProgramOrder order(func_);
     const std::vector<Life> lives = livesBesideRings(order);
@@ -199,9 +217,7 @@ class Stager {
       }
     }
     if (llvm::any_of(rings_, [](const Ring& ring) { return !ring.asked; })) {
-      // Up to 4 warps leave registers for a second program on the multiprocessor, which hides more than a third stage.
-      const bool shares = warpsOf(func_) <= 4;
-      if (!(shares && (fits(3, limit / 2) || fits(2, limit / 2))) && !fits(4, limit) && !fits(3, limit)) fits(2, limit);
+      if (!(leavesRegisters() && (fits(3, limit / 2) || fits(2, limit / 2))) && !fits(4, limit) && !fits(3, limit)) fits(2, limit);
     }
     while (total() > limit) {
       Ring* largest = nullptr;
