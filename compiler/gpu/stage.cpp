@@ -161,20 +161,25 @@ class Stager {
     return lives;
   }
 
-  /// Whether there are registers for a second program on the multiprocessor, which hides more than a fourth stage. Four
-  /// warps leave them. So do eight whose products read both operands from shared memory and sum in half of what they
-  /// would have.
+  /// Whether eight warps leave registers for a second program on the multiprocessor: where loops do nothing but products
+  /// of operands in shared memory, and sum in half of the registers that a thread would have.
   bool leavesRegisters() {
-    constexpr int kFewWarps = 4, kMostWarps = 8, kMostSums = 64;
-    const int warps = warpsOf(func_);
-    if (warps <= kFewWarps) return true;
-    int sums = 0;
-    bool areShared = true;
-    func_.walk([&](MmaOp product) {
-      areShared &= isAsyncProduct(product) && !isTile(product.getA());
-      sums = std::max(sums, accumulatorLayout(product).numRegs());
-    });
-    return warps <= kMostWarps && areShared && sums <= kMostSums;
+    constexpr int kMostWarps = 8, kMostSums = 64;
+    bool onlySums = warpsOf(func_) <= kMostWarps;
+    for (Ring& ring : rings_) {
+      int sums = 0;
+      ring.loop.getBody()->walk([&](Operation* op) {
+        auto product = dyn_cast<MmaOp>(op);
+        if (product && isAsyncProduct(product) && !isTile(product.getA()))
+          sums += accumulatorLayout(product).numRegs();
+        else
+          onlySums &= llvm::none_of(op->getResultTypes(), [](Type type) {
+            return isa<RankedTensorType>(type) && isa<FloatType>(getElementTypeOrSelf(type));
+          });
+      });
+      onlySums &= sums <= kMostSums;
+    }
+    return onlySums;
   }
 
   void chooseStages() {
@@ -217,7 +222,12 @@ class Stager {
       }
     }
     if (llvm::any_of(rings_, [](const Ring& ring) { return !ring.asked; })) {
-      if (!(leavesRegisters() && (fits(3, limit / 2) || fits(2, limit / 2))) && !fits(4, limit) && !fits(3, limit)) fits(2, limit);
+      // Four warps leave registers for a second program on the multiprocessor, which hides more than a third stage.
+      constexpr int kFewWarps = 4;
+      const int64_t half = limit / 2;
+      const bool shared = warpsOf(func_) <= kFewWarps ? fits(3, half) || fits(2, half)
+                                                      : leavesRegisters() && (fits(4, half) || fits(3, half));
+      if (!shared && !fits(4, limit) && !fits(3, limit)) fits(2, limit);
     }
     while (total() > limit) {
       Ring* largest = nullptr;

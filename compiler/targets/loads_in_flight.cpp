@@ -14,7 +14,6 @@ bool isLoad(const SassInstruction& inst) { return inst.opcode() == 0x981; }
 
 /// Loads of the blocks, and how often their results are waited for, in address order.
 LoadsInFlight loadsOf(const SassKernel& kernel, const std::vector<std::pair<int, int>>& blocks) {
-  constexpr int kWord = 4;
   LoadsInFlight all;
   std::vector<SassRange> onTheirWay;
   auto meets = [&](const SassRange& range) {
@@ -27,9 +26,7 @@ LoadsInFlight loadsOf(const SassKernel& kernel, const std::vector<std::pair<int,
       if (!registers) continue;
       if (meets(registers->written) || std::any_of(registers->read.begin(), registers->read.end(), meets))
         ++all.waits, onTheirWay.clear();
-      if (!isLoad(inst)) continue;
-      ++all.loads, all.bytes += kWord * registers->written.count;
-      onTheirWay.push_back(registers->written);
+      if (isLoad(inst)) ++all.loads, onTheirWay.push_back(registers->written);
     }
   if (!onTheirWay.empty()) ++all.waits;
   return all;

@@ -8,12 +8,9 @@ namespace tile::ir {
 /// Loads from global memory, and how often something waits for those on their way.
 struct LoadsInFlight {
   int loads = 0, waits = 0;
-  int bytes = 0;          ///< that a thread's loads bring, words at least
   bool repeated = false;  ///< in a loop
   /// Of `programs` on one multiprocessor, at a time.
   double onTheirWay(int programs) const { return static_cast<double>(programs * loads) / (waits > 1 ? waits : 1); }
-  /// Of `threads`, at a time.
-  int64_t bytesOnTheirWay(int threads) const { return int64_t{threads} * bytes / (waits > 1 ? waits : 1); }
 };
 
 /// Of the innermost loop with most loads; of all code where no loop loads.

@@ -7,8 +7,7 @@
 // threads).
 //
 // Counted in the machine code (loads_in_flight.h). The new code is kept if all warps of a multiprocessor together have
-// half as many again on their way, and are not many fewer: in straight lines other programs load meanwhile. Code that
-// keeps memory busy as it is stays so (rows of bags, 36 warps with three loads of 16 bytes each on their way).
+// half as many again on their way, and are not many fewer: in straight lines other programs load meanwhile.
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -21,9 +20,6 @@
 
 namespace tile::ir {
 namespace {
-
-/// What a multiprocessor has on its way when memory is busy, twice: some 25 KiB come within a latency.
-constexpr int64_t kEnough = 48 << 10;
 
 /// Code whose loads wait for each other, and could have more registers.
 struct Apart {
@@ -87,7 +83,6 @@ std::optional<std::string> withLoadsTogether(const std::string& ptx, const std::
   const int many = programsWith(resources.registers), fewer = programsWith(after.registers);
   if (apart.repeated != together.repeated || (apart.repeated ? 5 * fewer < 2 * many : 8 * fewer < 7 * many))
     return std::nullopt;
-  if (!options.fewPrograms && apart.bytesOnTheirWay(many * given->threads) >= kEnough) return std::nullopt;
   if (2 * together.onTheirWay(fewer) < 3 * apart.onTheirWay(many)) return std::nullopt;
   resources = std::move(after);
   return std::move(*code);
