@@ -143,7 +143,7 @@ static double sectorsWritten(const Layout& layout, int dim, int vector, int byte
 }
 
 /// Whether a store of rows shorter than a sector (pairs, colours, 2 x 2 matrices), which probably lie side by side,
-/// would write more sectors at a time than under `best`. The second-level cache is sent every one by itself.
+/// would write several times the sectors that it would under `best`. The second-level cache is sent every one by itself.
 bool AccessLayouts::scattersShortRows(Operation* op, const Layout& own, const Layout& best) const {
   auto store = dyn_cast<StoreOp>(op);
   const auto access = accessOf(op, facts_);
@@ -157,7 +157,8 @@ bool AccessLayouts::scattersShortRows(Operation* op, const Layout& own, const La
   auto written = [&](const Layout& layout) {
     return sectorsWritten(layout, dim, widthUnder(access->width, layout).aligned, bytes);
   };
-  return written(own) + 0.01 < written(best);
+  constexpr int kTimes = 2;  // more sectors: half of them are no worse than a conversion
+  return kTimes * written(own) + 0.01 < written(best);
 }
 
 bool AccessLayouts::serves(Operation* op, const Layout& own, const Layout& best, bool isStore) const {
