@@ -22,8 +22,9 @@ using namespace mlir;
 
 namespace {
 
-/// Registers of a thread (32 bits each) that loads of one block may hold longer than they were written to.
-constexpr int64_t kMostEarlyRegisters = 32;
+/// Registers of a thread (32 bits each) that loads of one block may hold longer than they were written to: a tile of 32
+/// and a few scalars.
+constexpr int64_t kMostEarlyRegisters = 40;
 
 /// The address comes from the program's or the iteration's place, or from memory.
 bool isOfPlace(Operation* load) {
