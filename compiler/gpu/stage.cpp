@@ -17,13 +17,12 @@
 //      with the wait that async_waits puts in front of it, ends the product of the previous iteration (it is needed
 //      only where products accumulate from iteration to iteration). So products follow each other without a gap.
 //   2. S comes from `tile.stages` on the loop, else from the options, else it is what leaves room for a second program
-//      where registers do (`leavesRegisters`). The largest ring shrinks until all buffers fit the target.
+//      where registers do (stage_room.h). The largest ring shrinks until all buffers fit the target.
 //      Boxes of more than two dims are gathered (gather_boxes.h): only bulk copies take them as they are.
 //   3. Other copies stay where they are: copy, wait, barrier in front of the first use.
 //
 // Barriers around smem_store are left to insert_barriers; those of asynchronous copies are all placed here.
 #include "compiler/analysis/memory_roots.h"
-#include "compiler/dialect/tiles.h"
 #include "compiler/dialect/warps.h"
 #include "compiler/gpu/copies_ahead.h"
 #include "compiler/gpu/copy_layout.h"
@@ -31,9 +30,9 @@
 #include "compiler/gpu/dot_passes.h"
 #include "compiler/gpu/gather_boxes.h"
 #include "compiler/gpu/lifetimes.h"
-#include "compiler/gpu/mma_table.h"
 #include "compiler/gpu/ring_groups.h"
 #include "compiler/gpu/shared_memory.h"
+#include "compiler/gpu/stage_room.h"
 
 namespace tile::ir {
 using namespace mlir;
@@ -161,27 +160,6 @@ class Stager {
     return lives;
   }
 
-  /// Whether eight warps leave registers for a second program on the multiprocessor: where loops do nothing but products
-  /// of operands in shared memory, and sum in half of the registers that a thread would have.
-  bool leavesRegisters() {
-    constexpr int kMostWarps = 8, kMostSums = 64;
-    bool onlySums = warpsOf(func_) <= kMostWarps;
-    for (Ring& ring : rings_) {
-      int sums = 0;
-      ring.loop.getBody()->walk([&](Operation* op) {
-        auto product = dyn_cast<MmaOp>(op);
-        if (product && isAsyncProduct(product) && !isTile(product.getA()))
-          sums += accumulatorLayout(product).numRegs();
-        else
-          onlySums &= llvm::none_of(op->getResultTypes(), [](Type type) {
-            return isa<RankedTensorType>(type) && isa<FloatType>(getElementTypeOrSelf(type));
-          });
-      });
-      onlySums &= sums <= kMostSums;
-    }
-    return onlySums;
-  }
-
   void chooseStages() {
     const ProgramOrder order(func_);
     const std::vector<Life> lives = livesBesideRings(order);
@@ -225,8 +203,11 @@ class Stager {
       // Four warps leave registers for a second program on the multiprocessor, which hides more than a third stage.
       constexpr int kFewWarps = 4;
       const int64_t half = limit / 2;
+      auto leaveRegisters = [&] {
+        return llvm::all_of(rings_, [&](Ring& ring) { return leavesRegisters(ring.loop, warpsOf(func_)); });
+      };
       const bool shared = warpsOf(func_) <= kFewWarps ? fits(3, half) || fits(2, half)
-                                                      : leavesRegisters() && (fits(4, half) || fits(3, half));
+                                                      : leaveRegisters() && (fits(4, half) || fits(3, half));
       if (!shared && !fits(4, limit) && !fits(3, limit)) fits(2, limit);
     }
     while (total() > limit) {
