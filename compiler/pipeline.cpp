@@ -178,13 +178,20 @@ Result<KernelBinary> assembleGpu(mlir::ModuleOp module, mlir::func::FuncOp kerne
   if (!better)
     better = observer.time("again", [&] { return assembleAgain(emitted, *ptx, target, options, binary.resources); });
   if (!better && options.fewPrograms) {  // another program would not come
-    binary.varies_with_grid |= mayHaveAnotherProgram(*ptx, binary.shared_bytes, target, binary.resources);
+    binary.varies_with_grid |= mayHaveAnotherProgram(*ptx, binary.shared_bytes, target, binary.resources) ||
+                               mayHaveMoreWarps(*ptx, binary.shared_bytes, target, binary.resources);
   } else if (!better) {
     better = observer.time("another", [&] {
       return withAnotherProgram(*ptx, binary.shared_bytes, target, options, binary.resources);
     });
     binary.varies_with_grid |= better.has_value();
     if (!better) better = together();
+    if (!better) {
+      better = observer.time("more warps", [&] {
+        return withMoreWarps(*ptx, *cubin, binary.shared_bytes, target, options, binary.resources);
+      });
+      binary.varies_with_grid |= better.has_value();
+    }
   }
   if (better) *cubin = std::move(*better);
   observer.dump("cubin", *cubin);

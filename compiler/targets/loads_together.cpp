@@ -6,69 +6,24 @@
 // are enough for a try, and so are spills for the sake of another program (ptxas leaves registers for two of 512
 // threads).
 //
-// Counted in the machine code: loads, and how often something waits for those on their way. The new code is kept if all
-// warps of a multiprocessor together have half as many again on their way, and are not many fewer: in straight lines
-// other programs load meanwhile.
+// Counted in the machine code (loads_in_flight.h). The new code is kept if all warps of a multiprocessor together have
+// half as many again on their way, and are not many fewer: in straight lines other programs load meanwhile.
 #include <algorithm>
 #include <optional>
 #include <utility>
 
+#include "compiler/targets/loads_in_flight.h"
 #include "compiler/targets/nvptx.h"
 #include "compiler/targets/occupancy.h"
 #include "compiler/targets/ptx_text.h"
 #include "compiler/targets/sass.h"
-#include "compiler/targets/sass_registers.h"
 
 namespace tile::ir {
 namespace {
 
-struct Loads {
-  int loads = 0, waits = 0;
-  bool repeated = false;  ///< in a loop
-};
-
-bool isLoad(const SassInstruction& inst) { return inst.opcode() == 0x981; }
-
-/// Loads of the blocks, and how often their results are waited for, in address order.
-Loads loadsOf(const SassKernel& kernel, const std::vector<std::pair<int, int>>& blocks) {
-  Loads all;
-  std::vector<SassRange> onTheirWay;
-  auto meets = [&](const SassRange& range) {
-    return std::any_of(onTheirWay.begin(), onTheirWay.end(), [&](const SassRange& r) { return r.overlaps(range); });
-  };
-  for (auto [first, end] : blocks)
-    for (int i = first; i < end; ++i) {
-      const SassInstruction& inst = kernel.code[static_cast<size_t>(i)];
-      const std::optional<SassRegisters> registers = registersOf(inst);
-      if (!registers) continue;
-      if (meets(registers->written) || std::any_of(registers->read.begin(), registers->read.end(), meets))
-        ++all.waits, onTheirWay.clear();
-      if (isLoad(inst)) ++all.loads, onTheirWay.push_back(registers->written);
-    }
-  if (!onTheirWay.empty()) ++all.waits;
-  return all;
-}
-
-/// Of the innermost loop with most loads; of all code where no loop loads.
-Loads mostLoads(const SassKernel& kernel) {
-  auto isAround = [](const SassLoop& outer, const SassLoop& inner) {
-    return &outer != &inner && outer.blocks.front().first <= inner.blocks.front().first &&
-           inner.blocks.back().second <= outer.blocks.back().second;
-  };
-  Loads most;
-  for (const SassLoop& loop : kernel.loops) {
-    if (std::any_of(kernel.loops.begin(), kernel.loops.end(), [&](const SassLoop& l) { return isAround(loop, l); }))
-      continue;
-    const Loads loads = loadsOf(kernel, loop.blocks);
-    if (loads.loads > most.loads) most = loads;
-  }
-  most.repeated = most.loads > 0;
-  return most.repeated ? most : loadsOf(kernel, {{0, static_cast<int>(kernel.code.size())}});
-}
-
 /// Code whose loads wait for each other, and could have more registers.
 struct Apart {
-  Loads loads;
+  LoadsInFlight loads;
   int threads = 0, bound = 0;  ///< of a program; of a thread's registers
 };
 
@@ -90,7 +45,7 @@ std::optional<Apart> loadsApart(const std::string& ptx, const std::string& cubin
   if (resources.registers + kRegisterStep > apart.bound) return std::nullopt;
   const auto before = readSass(cubin, entryOf(ptx), target.sm);
   if (!before) return std::nullopt;
-  apart.loads = mostLoads(*before);
+  apart.loads = mostLoadsInFlight(*before);
   const bool areApart = apart.loads.loads >= fewestLoads && apart.loads.waits >= fewestWaits;
   return areApart || resources.spill_store_bytes > 0 ? std::optional(apart) : std::nullopt;
 }
@@ -107,7 +62,7 @@ std::optional<std::string> withLoadsTogether(const std::string& ptx, const std::
                                              Resources& resources) {
   const auto given = loadsApart(ptx, cubin, target, options, resources);
   if (!given) return std::nullopt;
-  const Loads apart = given->loads;
+  const LoadsInFlight apart = given->loads;
   Resources after;
   CompileOptions quiet = options;
   quiet.onRemark = nullptr;
@@ -120,7 +75,7 @@ std::optional<std::string> withLoadsTogether(const std::string& ptx, const std::
   }
   const auto made = readSass(*code, entryOf(ptx), target.sm);
   if (!made) return std::nullopt;
-  const Loads together = mostLoads(*made);
+  const LoadsInFlight together = mostLoadsInFlight(*made);
   auto programsWith = [&](int registers) {
     if (options.fewPrograms) return 1;
     return std::max(1, occupancyOf({given->threads, registers, sharedBytes}, target).programs);
@@ -128,10 +83,7 @@ std::optional<std::string> withLoadsTogether(const std::string& ptx, const std::
   const int many = programsWith(resources.registers), fewer = programsWith(after.registers);
   if (apart.repeated != together.repeated || (apart.repeated ? 5 * fewer < 2 * many : 8 * fewer < 7 * many))
     return std::nullopt;
-  auto onTheirWay = [](const Loads& loads, int programs) {
-    return static_cast<double>(programs * loads.loads) / std::max(1, loads.waits);
-  };
-  if (2 * onTheirWay(together, fewer) < 3 * onTheirWay(apart, many)) return std::nullopt;
+  if (2 * together.onTheirWay(fewer) < 3 * apart.onTheirWay(many)) return std::nullopt;
   resources = std::move(after);
   return std::move(*code);
 }

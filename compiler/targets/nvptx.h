@@ -46,7 +46,7 @@ std::optional<std::string> assembleAgain(llvm::function_ref<std::unique_ptr<llvm
                                          Resources& resources);
 
 /// Cubin bytes of code, `ptx`, whose registers leave room for one program less on a multiprocessor than slightly fewer
-/// would, in those, and their resources; nullopt where that spills, or `sharedBytes` have no room for another program.
+/// would, in those, and their resources; nullopt where that spills more than two words, or `sharedBytes` have no room for another program.
 std::optional<std::string> withAnotherProgram(const std::string& ptx, int64_t sharedBytes, const Target& target,
                                               const CompileOptions& options, Resources& resources);
 /// Whether that would be tried.
@@ -61,6 +61,13 @@ std::optional<std::string> withLoadsTogether(const std::string& ptx, const std::
 /// Whether that would be tried.
 bool mayLoadTogether(const std::string& ptx, const std::string& cubin, const Target& target,
                      const CompileOptions& options, const Resources& resources);
+
+/// Cubin bytes of code, `ptx`, that waits at barriers, in one step of registers less, and their resources; nullopt where
+/// no more programs fit on a multiprocessor for it, or the code is worse than in `cubin`.
+std::optional<std::string> withMoreWarps(const std::string& ptx, const std::string& cubin, int64_t sharedBytes,
+                                         const Target& target, const CompileOptions& options, Resources& resources);
+/// Whether that would be tried.
+bool mayHaveMoreWarps(const std::string& ptx, int64_t sharedBytes, const Target& target, const Resources& resources);
 
 /// Fills `resources` from the text `ptxas -v` printed; the warnings in it, one string each, are returned.
 std::vector<std::string> parsePtxasLog(const std::string& log, Resources& resources);

@@ -215,6 +215,11 @@ TEST(Tune, AssemblerWarnings) {
   Resources r;
   r.log = "ptxas info : (C7510) Potential Performance Loss: wgmma.mma_async instructions are serialized";
   EXPECT_EQ(code_problem(r), "the assembler warns: C7510");
+  Resources spilling;
+  spilling.spill_store_bytes = spilling.spill_load_bytes = 8;
+  EXPECT_EQ(code_problem(spilling), "");  // two words
+  spilling.spill_load_bytes = 12;
+  EXPECT_EQ(code_problem(spilling), "spills 12 bytes");
 }
 
 struct VecCfg {

@@ -85,6 +85,32 @@ func.func @large(%x: !tile.view<2xf32> {tile.align = 16 : i32, tile.unit_stride 
 }
 
 // -----
+// A tile of 32 registers and what says where it lies.
+// CHECK-LABEL: func.func @slot
+// CHECK: tile.gather {{.*}} -> i32
+// CHECK: tile.load %arg1{{.*}} -> tensor<128x32xf32
+// CHECK: tile.reduce
+// CHECK: return
+func.func @slot(%z: !tile.view<1xf32>, %y: !tile.view<3xf32> {tile.align = 16 : i32, tile.unit_stride = 2 : i32}, %slots: !tile.ptr<i32>, %out: !tile.view<2xf32>) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %id = tile.program_id 0
+  %v = tile.load %z[%c0 : i32] : !tile.view<1xf32> -> tensor<512xf32>
+  %m = tile.reduce %v axis 0 : (tensor<512xf32>) -> tensor<1xf32> {
+  ^bb0(%p: f32, %q: f32):
+    %s = arith.maxnumf %p, %q : f32
+    tile.yield %s : f32
+  }
+  %most = tile.item %m : tensor<1xf32> -> f32
+  %place = tile.ptr_add %slots, %id : !tile.ptr<i32>, i32
+  %slot = tile.gather %place : !tile.ptr<i32> -> i32
+  %x = tile.load %y[%slot, %c0, %c0 : i32, i32, i32] : !tile.view<3xf32> -> tensor<128x32xf32>
+  %w = tile.splat %most : f32 -> tensor<128x32xf32>
+  %r = arith.mulf %x, %w : tensor<128x32xf32>
+  tile.store %r, %out[%c0, %c0 : i32, i32] : tensor<128x32xf32>, !tile.view<2xf32>
+  return
+}
+
+// -----
 // Rows at addresses that were loaded do not wait for lanes that wait for other loads: their weights, say.
 // CHECK-LABEL: func.func @rows
 // CHECK: tile.gather {{.*}} -> tensor<32xi32

@@ -484,6 +484,46 @@ func.func @started(%q: !tile.smem<64x64xf16, minor = 1>, %o: tensor<64x64xf32>, 
 
 // -----
 
+// Sums that a loop around carries from a constant, for this loop alone, are in its registers already: no copies.
+// CHECK-LABEL: func.func @started_around
+// CHECK-NOT: tile.inline_asm
+// CHECK: return
+func.func @started_around(%q: !tile.smem<64x64xf16, minor = 1>, %n: i32) -> tensor<64x64xf32> attributes {tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %r = scf.for %tap = %c0 to %n step %c1 iter_args(%sum = %zero) -> (tensor<64x64xf32>) : i32 {
+    %s = scf.for %k = %c0 to %n step %c1 iter_args(%x = %sum) -> (tensor<64x64xf32>) : i32 {
+      %d = tile.mma wgmma_f16 k 64 warps(4, 1) %q, %q, %x : !tile.smem<64x64xf16, minor = 1>, !tile.smem<64x64xf16, minor = 1> -> tensor<64x64xf32>
+      scf.yield %d : tensor<64x64xf32>
+    }
+    scf.yield %s : tensor<64x64xf32>
+  }
+  return %r : tensor<64x64xf32>
+}
+
+// -----
+
+// Where the loop around works on them, too, they are written.
+// CHECK-LABEL: func.func @started_around_scaled
+// CHECK: tile.inline_asm
+func.func @started_around_scaled(%q: !tile.smem<64x64xf16, minor = 1>, %n: i32) -> tensor<64x64xf32> attributes {tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %r = scf.for %tap = %c0 to %n step %c1 iter_args(%sum = %zero) -> (tensor<64x64xf32>) : i32 {
+    %s = scf.for %k = %c0 to %n step %c1 iter_args(%x = %sum) -> (tensor<64x64xf32>) : i32 {
+      %d = tile.mma wgmma_f16 k 64 warps(4, 1) %q, %q, %x : !tile.smem<64x64xf16, minor = 1>, !tile.smem<64x64xf16, minor = 1> -> tensor<64x64xf32>
+      scf.yield %d : tensor<64x64xf32>
+    }
+    %t = arith.addf %s, %s : tensor<64x64xf32>
+    scf.yield %t : tensor<64x64xf32>
+  }
+  return %r : tensor<64x64xf32>
+}
+
+// -----
+
 // Whole numbers: a zero that the assembler does not know is added.
 // CHECK-LABEL: func.func @started_whole
 // CHECK-SAME: %[[O:[a-z0-9]+]]: tensor<64x64xi32>

@@ -2,6 +2,8 @@
 #include "compiler/gpu/layouts/access_layout.h"
 
 #include <algorithm>
+#include <set>
+#include <utility>
 
 #include "compiler/analysis/neighbours.h"
 #include "compiler/dialect/dialect.h"
@@ -122,6 +124,43 @@ std::optional<Layout> AccessLayouts::coalescedLayout(Operation* op) const {
   return sectorUse(together, access->width.dim, bytes) < sectorUse(best, access->width.dim, bytes) ? best : together;
 }
 
+/// Of the 32-byte sectors that one instruction of a warp writes, the share of bytes that it has for them: of a box whose
+/// rows, along `dim`, lie side by side.
+static double sectorsWritten(const Layout& layout, int dim, int vector, int bytes) {
+  constexpr int64_t kSector = 32;
+  const int64_t row = layout.shape()[dim];
+  std::set<std::pair<layout::Coord, int64_t>> sectors, written;
+  for (int lane = 0; lane < layout.numLanes(); ++lane) {
+    layout::Coord at = layout.threadCoord(lane, 0);
+    const int64_t first = (at[dim - 1] * row + at[dim]) * bytes;
+    at[dim - 1] = at[dim] = 0;
+    for (int64_t byte = first; byte < first + int64_t{vector} * bytes; byte += bytes) {
+      written.insert({at, byte});
+      sectors.insert({at, byte / kSector});
+    }
+  }
+  return double(written.size()) * bytes / double(int64_t(sectors.size()) * kSector);
+}
+
+/// Whether a store of rows shorter than a sector (pairs, colours, 2 x 2 matrices), which probably lie side by side,
+/// would write several times the sectors that it would under `best`. The second-level cache is sent every one by itself.
+bool AccessLayouts::scattersShortRows(Operation* op, const Layout& own, const Layout& best) const {
+  auto store = dyn_cast<StoreOp>(op);
+  const auto access = accessOf(op, facts_);
+  if (!store || !access || access->width.dim < 1) return false;
+  const int dim = access->width.dim, bytes = elementBytes(access->tile.getType());
+  const int rows = dim - 1 + static_cast<int>(store.getIndices().size()) - own.rank();
+  const int64_t row = own.shape()[dim];
+  if (row * bytes >= 32 || tileBytes(access->tile.getType()) <= kSmallTileBytes || rows < 0 ||
+      facts_.strideDivisibility(store.getView(), rows) > row)
+    return false;  // or apart
+  auto written = [&](const Layout& layout) {
+    return sectorsWritten(layout, dim, widthUnder(access->width, layout).aligned, bytes);
+  };
+  constexpr int kTimes = 2;  // more sectors: half of them are no worse than a conversion
+  return kTimes * written(own) + 0.01 < written(best);
+}
+
 bool AccessLayouts::serves(Operation* op, const Layout& own, const Layout& best, bool isStore) const {
   auto access = accessOf(op, facts_);
   if (!access || own == best) return true;
@@ -137,6 +176,7 @@ bool AccessLayouts::serves(Operation* op, const Layout& own, const Layout& best,
   if (isStore && access->width.dim < 0 && own.numRegs() > kFewStores && own.numRegs() >= kTimes * best.numRegs())
     return false;
   if (access->width.dim < 0) return true;
+  if (isStore && scattersShortRows(op, own, best)) return false;
   int dim = access->width.dim;
   if (sectorUse(own, dim, bytes) + 0.01 < std::min(1.0, sectorUse(best, dim, bytes))) return false;
   // Full sectors in pieces of 8 bytes are nearly as good as in pieces of 16; whole lines in pieces of 4 are better than

@@ -26,6 +26,7 @@ class AccessLayouts {
   layout::Layout storeLayout(mlir::Operation* store, const layout::Layout& own) const;
 
  private:
+  bool scattersShortRows(mlir::Operation* op, const layout::Layout& own, const layout::Layout& best) const;
   std::optional<layout::Layout> linesToAdd(mlir::Operation* op, const layout::Layout& own) const;
   layout::Layout blocked(const layout::Shape& shape, int vector, int fastest) const;
   int shareOf(int64_t elements, int vector) const;

@@ -11,6 +11,7 @@
 // What all programs read at the same address (factors of columns, say) stays: it is in a cache, and registers that are
 // occupied longer could cost programs per multiprocessor.
 #include "compiler/analysis/memory_roots.h"
+#include "compiler/dialect/tiles.h"
 #include "compiler/gpu/forms/blocks.h"
 #include "compiler/gpu/forms/moves.h"
 #include "compiler/gpu/forms/scratch.h"
@@ -22,8 +23,9 @@ using namespace mlir;
 
 namespace {
 
-/// Registers of a thread (32 bits each) that loads of one block may hold longer than they were written to.
-constexpr int64_t kMostEarlyRegisters = 32;
+/// Registers of a thread (32 bits each) that loads of tiles of one block may hold longer than they were written to: a
+/// tile of 32 and a short vector.
+constexpr int64_t kMostEarlyRegisters = 36;
 
 /// The address comes from the program's or the iteration's place, or from memory.
 bool isOfPlace(Operation* load) {
@@ -112,8 +114,10 @@ class EarlyLoadsPass : public PassWrapper<EarlyLoadsPass, OperationPass<func::Fu
     for (Operation* load : loads) {
       SmallVector<Operation*> moved;  // what the address is computed by comes along, last first
       Operation* place = placeFor(load, isOfLoadedRows(load) ? isMeetingOfLanes : isMeeting, moved);
-      if (!place || held + registersOf(load->getResult(0).getType()) > kMostEarlyRegisters) continue;
-      held += registersOf(load->getResult(0).getType());
+      const Value loaded = load->getResult(0);
+      const int64_t registers = isTile(loaded) ? registersOf(loaded.getType()) : 0;  // scalars say where tiles lie
+      if (!place || held + registers > kMostEarlyRegisters) continue;
+      held += registers;
       for (Operation* op : llvm::reverse(moved)) op->moveBefore(place);
     }
   }

@@ -17,7 +17,7 @@
 //      with the wait that async_waits puts in front of it, ends the product of the previous iteration (it is needed
 //      only where products accumulate from iteration to iteration). So products follow each other without a gap.
 //   2. S comes from `tile.stages` on the loop, else from the options, else it is what leaves room for a second program
-//      where registers do. The largest ring shrinks until all buffers fit the target.
+//      where registers do (stage_room.h). The largest ring shrinks until all buffers fit the target.
 //      Boxes of more than two dims are gathered (gather_boxes.h): only bulk copies take them as they are.
 //   3. Other copies stay where they are: copy, wait, barrier in front of the first use.
 //
@@ -27,6 +27,7 @@
 #include "compiler/gpu/access/copy_layout.h"
 #include "compiler/gpu/dot_passes.h"
 #include "compiler/gpu/overlap/copied_loop.h"
+#include "compiler/gpu/overlap/stage_room.h"
 #include "compiler/gpu/rings/copies_ahead.h"
 #include "compiler/gpu/rings/gather_boxes.h"
 #include "compiler/gpu/rings/lifetimes.h"
@@ -164,9 +165,15 @@ class Stager {
       }
     }
     if (llvm::any_of(rings_, [](const CopiedLoop& ring) { return !ring.asked; })) {
-      // Up to 4 warps leave registers for a second program on the multiprocessor, which hides more than a third stage.
-      const bool shares = warpsOf(func_) <= 4;
-      if (!(shares && (fits(3, limit / 2) || fits(2, limit / 2))) && !fits(4, limit) && !fits(3, limit)) fits(2, limit);
+      // Four warps leave registers for a second program on the multiprocessor, which hides more than a third stage.
+      constexpr int kFewWarps = 4;
+      const int64_t half = limit / 2;
+      auto leaveRegisters = [&] {
+        return llvm::all_of(rings_, [&](CopiedLoop& ring) { return leavesRegisters(ring.loop, warpsOf(func_)); });
+      };
+      const bool shared = warpsOf(func_) <= kFewWarps ? fits(3, half) || fits(2, half)
+                                                      : leaveRegisters() && (fits(4, half) || fits(3, half));
+      if (!shared && !fits(4, limit) && !fits(3, limit)) fits(2, limit);
     }
     while (total() > limit) {
       CopiedLoop* largest = nullptr;

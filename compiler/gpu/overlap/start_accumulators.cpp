@@ -32,12 +32,25 @@ Value written(OpBuilder& b, Location loc, Value tile) {
   return assembled(b, loc, tile.getType(), "add.s32 $0, $1, $2;", "=r,r,r", {tile, zeros});
 }
 
+/// Whether these are sums that a loop around this one carries from a constant through this one only: then the registers
+/// are those of the same products in the iteration before, and nothing else writes to them.
+bool isCarriedAround(OpOperand& init, scf::ForOp loop) {
+  auto arg = dyn_cast<BlockArgument>(init.get());
+  auto around = arg ? dyn_cast_or_null<scf::ForOp>(arg.getOwner()->getParentOp()) : scf::ForOp();
+  OpOperand* from = around && around == loop->getParentOp() ? around.getTiedLoopInit(arg) : nullptr;
+  if (!from || !arg.hasOneUse() || !matchPattern(from->get(), m_Constant())) return false;
+  Value next = around.getTiedLoopYieldedValue(arg)->get();
+  while (auto wait = next.getDefiningOp<MmaWaitOp>())
+    next = wait->getOperand(cast<OpResult>(next).getResultNumber());
+  return next == loop.getTiedLoopResult(&init);
+}
+
 }  // namespace
 
 void startAccumulators(scf::ForOp loop) {
   OpBuilder builder(loop);
   for (auto [arg, init] : llvm::zip(loop.getRegionIterArgs(), loop.getInitArgsMutable()))
-    if (isAccumulator(arg) && !matchPattern(init.get(), m_Constant()))
+    if (isAccumulator(arg) && !matchPattern(init.get(), m_Constant()) && !isCarriedAround(init, loop))
       init.set(written(builder, loop.getLoc(), init.get()));
 }
 

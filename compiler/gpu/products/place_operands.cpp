@@ -450,7 +450,8 @@ class PlaceOperandsPass : public PassWrapper<PlaceOperandsPass, OperationPass<fu
     if (!warps) warps = warpsOf(func);
     if (!warps) {
       const int ofMany = chooseWarps(func);
-      warps = chooseByGrid(func, options_(), ofMany, planWarpsOfFew(func, ofMany));
+      const int ofFew = planWarpsOfFew(func, ofMany);
+      warps = chooseByGrid(func, options_(), productsFitOneWarp(func) ? 1 : ofMany, ofFew);
     }
     setWarps(func, warps);
     Placer(func, target_(), warps).run();

@@ -261,8 +261,37 @@ int planWarps(func::FuncOp func) {
   return largest > 128 * 128 ? 8 : 4;
 }
 
-/// A kernel that says how many programs share a multiprocessor has registers for no more warps.
+/// Elements of the largest tile.
+static int64_t largestTile(func::FuncOp func) {
+  int64_t largest = 0;
+  func.walk([&](Operation* op) {
+    for (Value result : op->getResults())
+      if (isTile(result)) largest = std::max(largest, tileType(result).getNumElements());
+  });
+  return largest;
+}
+
+/// A kernel that says how many programs share a multiprocessor has registers for no more warps, and one code for all
+/// launches.
 static bool sharesAsAsked(func::FuncOp func) { return func->hasAttr("tile.programs"); }
+
+bool productsFitOneWarp(func::FuncOp func) {
+  constexpr int64_t kSide = 32, kMostElements = kSide * kSide;  // 32 of a lane
+  constexpr int kMostRegisters = 96;  // with more, fewer programs than warps of four would be
+  bool meets = false, fits = true;
+  func.walk([&](BatchDotOp) { fits = false; });
+  func.walk([&](DotOp dot) {
+    auto loop = dot->getParentOfType<LoopLikeOpInterface>();
+    fits &= loop && rowsOf(dot) <= kSide && colsOf(dot) <= kSide;
+    if (!fits) return;
+    loop->walk([&](Operation* op) {
+      meets |= isa<ReduceOp>(op);
+      fits &= !isa<LoadOp, GatherOp>(op);  // other warps would load meanwhile
+    });
+  });
+  return fits && meets && !sharesAsAsked(func) && largestTile(func) <= kMostElements &&
+         estimateRegisters(func, /*numWarps=*/1, /*atLeast=*/true).registers <= kMostRegisters;
+}
 
 int planWarpsOfFew(func::FuncOp func, int ofMany) {
   constexpr int64_t kLeastRows = 64, kLeastElements = 64 * 32;
@@ -273,16 +302,6 @@ int planWarpsOfFew(func::FuncOp func, int ofMany) {
     return isLarge ? WalkResult::interrupt() : WalkResult::advance();
   }).wasInterrupted();
   return isDivided ? 2 * ofMany : ofMany;
-}
-
-/// Elements of the largest tile.
-static int64_t largestTile(func::FuncOp func) {
-  int64_t largest = 0;
-  func.walk([&](Operation* op) {
-    for (Value result : op->getResults())
-      if (isTile(result)) largest = std::max(largest, tileType(result).getNumElements());
-  });
-  return largest;
 }
 
 /// Elements that a thread reads or writes at a time at most, of a tile that the op moves; nullopt: it moves none.

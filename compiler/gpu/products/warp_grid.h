@@ -57,6 +57,10 @@ class WarpGrids {
 /// The number of warps for a kernel with products that does not set one: at least 4, and enough for accumulators of at
 /// most 128 registers per thread.
 int planWarps(mlir::func::FuncOp func);
+/// Whether one warp is better than four: all products are small and of loops in which threads also combine what comes
+/// of them, but load nothing (squarings until rows agree). A warp has their tiles in its registers, and waits for nobody;
+/// four would compute more in all, and meet several times an iteration.
+bool productsFitOneWarp(mlir::func::FuncOp func);
 /// The number where each program has a multiprocessor for itself, `ofMany` where they share it. Of one warpgroup, two
 /// programs share; where there is one, a second warpgroup takes the place of the other program, and all of the shared
 /// memory holds stages.

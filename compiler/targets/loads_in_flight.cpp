@@ -1,0 +1,53 @@
+// loads_in_flight.cpp - see loads_in_flight.h.
+#include "compiler/targets/loads_in_flight.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "compiler/targets/sass_registers.h"
+
+namespace tile::ir {
+namespace {
+
+bool isLoad(const SassInstruction& inst) { return inst.opcode() == 0x981; }
+
+/// Loads of the blocks, and how often their results are waited for, in address order.
+LoadsInFlight loadsOf(const SassKernel& kernel, const std::vector<std::pair<int, int>>& blocks) {
+  LoadsInFlight all;
+  std::vector<SassRange> onTheirWay;
+  auto meets = [&](const SassRange& range) {
+    return std::any_of(onTheirWay.begin(), onTheirWay.end(), [&](const SassRange& r) { return r.overlaps(range); });
+  };
+  for (auto [first, end] : blocks)
+    for (int i = first; i < end; ++i) {
+      const SassInstruction& inst = kernel.code[static_cast<size_t>(i)];
+      const std::optional<SassRegisters> registers = registersOf(inst);
+      if (!registers) continue;
+      if (meets(registers->written) || std::any_of(registers->read.begin(), registers->read.end(), meets))
+        ++all.waits, onTheirWay.clear();
+      if (isLoad(inst)) ++all.loads, onTheirWay.push_back(registers->written);
+    }
+  if (!onTheirWay.empty()) ++all.waits;
+  return all;
+}
+
+}  // namespace
+
+LoadsInFlight mostLoadsInFlight(const SassKernel& kernel) {
+  auto isAround = [](const SassLoop& outer, const SassLoop& inner) {
+    return &outer != &inner && outer.blocks.front().first <= inner.blocks.front().first &&
+           inner.blocks.back().second <= outer.blocks.back().second;
+  };
+  LoadsInFlight most;
+  for (const SassLoop& loop : kernel.loops) {
+    if (std::any_of(kernel.loops.begin(), kernel.loops.end(), [&](const SassLoop& l) { return isAround(loop, l); }))
+      continue;
+    const LoadsInFlight loads = loadsOf(kernel, loop.blocks);
+    if (loads.loads > most.loads) most = loads;
+  }
+  most.repeated = most.loads > 0;
+  return most.repeated ? most : loadsOf(kernel, {{0, static_cast<int>(kernel.code.size())}});
+}
+
+}  // namespace tile::ir
