@@ -1,13 +1,14 @@
 // look_up_chosen.cpp - selecting one element, or one row, of a tile by a sum over a mask becomes a lookup.
 // Before: sum(where(place == b, x, 0)) in a loop that computes b but not x (the box with the best score, a pivot row,
 //         the coordinates of a parent): every thread selects, and lanes and warps reduce.
-// After:  take(x, b), and 0 where b is no index of x. GPUs copy x to shared memory in front of the loop
+// After:  take(x, b) + 0, and 0 where b is no index of x. GPUs copy x to shared memory in front of the loop
 //         (gpu/order/take_slices.cpp), so that the lookup needs neither a barrier nor a reduction.
 //
 // A loop that carries x and replaces row r of it in iteration r (a substitution: row r from itself and those above)
 // finds in row r what it began with: no iteration before this one wrote to it. So the lookup is in that.
 //
-// The result is the same: a sum of one element and zeros is that element (-0 stays -0).
+// The result is the same: a sum of one element and zeros is that element. Of -0 and 0 it is 0, which is why 0 is added to
+// a float; where what is chosen beside the element is -0 (or the numbers are integers) nothing is added.
 #include "compiler/dialect/dialect.h"
 #include "compiler/dialect/tiles.h"
 #include "compiler/transforms/transforms.h"
@@ -30,11 +31,13 @@ bool adds(ReduceOp reduce) {
          llvm::all_of(op.getOperands(), [&](Value v) { return llvm::is_contained(block.getArguments(), v); });
 }
 
-bool isZero(Value tile) {
+/// The zero, of whatever sign, that all elements of a constant tile are; null: they are not.
+TypedAttr zeroOf(Value tile) {
   SplatElementsAttr splat;
-  if (!matchPattern(tile, m_Constant(&splat))) return false;
-  if (isa<FloatType>(splat.getElementType())) return splat.getSplatValue<APFloat>().isZero();
-  return isa<IntegerType>(splat.getElementType()) && splat.getSplatValue<APInt>().isZero();
+  if (!matchPattern(tile, m_Constant(&splat))) return {};
+  const auto element = splat.getSplatValue<TypedAttr>();
+  if (auto number = dyn_cast<FloatAttr>(element)) return number.getValue().isZero() ? element : TypedAttr();
+  return isa<IntegerAttr>(element) && cast<IntegerAttr>(element).getValue().isZero() ? element : TypedAttr();
 }
 
 /// 0, 1, .. along the only axis the tile has.
@@ -93,7 +96,8 @@ class LookUpChosenPass : public impl::LookUpChosenBase<LookUpChosenPass> {
     constexpr int64_t kMostBytes = 24 << 10, kLargest = 16 << 10;
     auto select = sum.getSources()[0].getDefiningOp<arith::SelectOp>();
     auto loop = sum->getParentOfType<LoopLikeOpInterface>();
-    if (!select || !loop || !isa<scf::ForOp, scf::WhileOp>(loop) || !isZero(select.getFalseValue())) return;
+    const TypedAttr zero = select ? zeroOf(select.getFalseValue()) : TypedAttr();
+    if (!zero || !loop || !isa<scf::ForOp, scf::WhileOp>(loop)) return;
     const auto axis = static_cast<int64_t>(sum.getAxis());
     if (!isa<RankedTensorType>(select.getCondition().getType())) return;
     auto compare = comparisonAlong(axis, select.getCondition());
@@ -127,9 +131,10 @@ class LookUpChosenPass : public impl::LookUpChosenBase<LookUpChosenPass> {
     const Value end = arith::ConstantOp::create(
         b, loc, DenseElementsAttr::get(places, b.getI32IntegerAttr(static_cast<int32_t>(type.getDimSize(axis)))));
     const Value inside = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, at, end);
-    const Value taken = TakeOp::create(b, loc, line, x, at, static_cast<uint32_t>(axis));
-    const Value none =
-        arith::ConstantOp::create(b, loc, line, DenseElementsAttr::get(line, b.getZeroAttr(line.getElementType())));
+    Value taken = TakeOp::create(b, loc, line, x, at, static_cast<uint32_t>(axis));
+    const Value none = arith::ConstantOp::create(b, loc, line, DenseElementsAttr::get(line, zero));
+    if (auto number = dyn_cast<FloatAttr>(zero); number && !number.getValue().isNegative())
+      taken = arith::AddFOp::create(b, loc, taken, none);
     sum.getResult(0).replaceAllUsesWith(arith::SelectOp::create(b, loc, inside, taken, none).getResult());
     sum.erase();
   }

@@ -62,6 +62,13 @@ bool loop_bound(Tracer& t, const Operand& o, const char* what, DType& widest, bo
   return true;
 }
 
+/// Whether literals say that a counter of 32 bits would wrap behind the last iteration, and the loop go on for ever.
+bool passes_i32(const Operand& low, const Operand& high, const Operand& step) {
+  if (high.kind != Operand::integer || step.kind != Operand::integer) return false;
+  if (step.i > 0) return high.i + step.i - 1 > INT32_MAX;
+  return low.kind == Operand::integer && low.i - high.i - step.i - 1 > INT32_MAX;
+}
+
 uint32_t bound_value(Tracer& t, const Operand& o, DType d) {
   if (o.kind != Operand::value) return constant(t, o, d, {}).id;
   return convert_value(t, use(t, o), d, o.loc).id;
@@ -84,6 +91,15 @@ Value open_for(const Operand& low, const Operand& high, const Operand& step, Loo
     t->error("the step of a range must not be 0", step.loc);
     ok = false;
   }
+  if (ok && d == DType::i32 && passes_i32(low, high, step)) d = DType::i64;
+  // What counts down is counted up by as much: of the lowest number there is none.
+  const int64_t lowest = d == DType::i64 ? INT64_MIN : INT32_MIN;
+  if (down && step.i <= lowest) {
+    t->error("the step of a range of " + std::string(name(d)) + " must be above " + std::to_string(lowest) + ", found " +
+                 std::to_string(step.i),
+             step.loc);
+    ok = false;
+  }
   constexpr int kMost = 1024;  // more is a mistake, and code without end
   if (hints.stages < 0 || hints.unroll < 0 || hints.stages > kMost || hints.unroll > kMost) {
     t->error("stages and unroll of a range are 0 (the compiler chooses) to " + std::to_string(kMost) + ", found " +
@@ -98,7 +114,10 @@ Value open_for(const Operand& low, const Operand& high, const Operand& step, Loo
   mlir::Value first;  // of a loop that counts down: how far it is from there is what counts up
   if (ok && down) {
     first = t->info({bounds[0]}).value;
-    auto far = arith::SubIOp::create(t->at_end(), t->location(loc), first, t->info({bounds[1]}).value);
+    const mlir::Value end = t->info({bounds[1]}).value;
+    mlir::Value from = first;  // an end far above it would be far below it otherwise; a literal is near 0
+    if (high.kind != Operand::integer) from = arith::MaxSIOp::create(t->at_end(), t->location(loc), first, end);
+    auto far = arith::SubIOp::create(t->at_end(), t->location(loc), from, end);
     Operand zero, width = step;
     zero.kind = Operand::integer, zero.loc = loc, width.i = -step.i;
     bounds[0] = bound_value(*t, zero, d), bounds[1] = t->add(far, d, loc).id, bounds[2] = bound_value(*t, width, d);

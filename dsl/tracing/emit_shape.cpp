@@ -253,7 +253,7 @@ Value extract(const Operand& o, const Shape& offsets, const Shape& s) {
   llvm::SmallVector<int32_t> at;
   bool fits = offsets.rank() == rank && s.rank() == rank;
   for (int i = 0; fits && i < rank; ++i) {
-    fits = offsets[i] >= 0 && offsets[i] + s[i] <= x.type.shape[i];
+    fits = offsets[i] >= 0 && s[i] <= x.type.shape[i] && offsets[i] <= x.type.shape[i] - s[i];
     at.push_back(static_cast<int32_t>(offsets[i]));
   }
   if (!fits) {

@@ -101,6 +101,7 @@ TEST(Errors, Shapes) {
   EXPECT_TILE_ERROR(__LINE__, "permute must name each of the 2 dims of tile<4x2xf32> once, found {0, 0}", [] { auto r = permute(zeros({4, 2}, f32), {0, 0}); });
   EXPECT_TILE_ERROR(__LINE__, "tiles put together along axis 0 must agree in everything else", [] { auto r = cat(zeros({4, 2}, f32), zeros({4, 3}, f32)); });
   EXPECT_TILE_ERROR(__LINE__, "extract needs one offset and one size per dim, inside tile<4x4xf32>, found offsets {2, 0} and sizes {4, 4}", [] { auto r = extract(zeros({4, 4}, f32), {2, 0}, {4, 4}); });
+  EXPECT_TILE_ERROR(__LINE__, "inside tile<4xf32>, found offsets {9223372036854775807} and sizes {4}", [] { auto r = extract(zeros({4}, f32), {INT64_MAX}, {4}); });
   EXPECT_TILE_ERROR(__LINE__, "found tile<4xi64>; convert with cast(x, i32)", [] { auto r = take(zeros({4}, f32), zeros({4}, i64), 0); });
   EXPECT_TILE_ERROR(__LINE__, "split needs a tile whose last dim has size 2", [] { auto r = split(zeros({4}, f32)); });
   EXPECT_TILE_ERROR(__LINE__, "trans needs a tile, found the scalar f32", [](F32 x) { auto r = trans(x); });
@@ -429,6 +430,9 @@ TEST(Errors, Ranges) {
   EXPECT_TILE_ERROR(__LINE__, "found tile<1xi32>; take its element with to_scalar(x)", [] { for (auto i : range(max(arange(0, 4), axis(0)))) (void)i; });
   EXPECT_TILE_ERROR(__LINE__, "the end of a range must be an integer scalar", [] { for (auto i : range(0.5)) (void)i; });
   EXPECT_TILE_ERROR(__LINE__, "the step of a range must not be 0", [](I32 n) { for (auto i : range(0, n, 0)) (void)i; });
+  EXPECT_TILE_ERROR(__LINE__, "the step of a range of i32 must be above -2147483648, found -2147483648", [](I32 n) { for (auto i : range(n, 0, INT32_MIN)) (void)i; });
+  EXPECT_TILE_ERROR(__LINE__, "the step of a range of i64 must be above -9223372036854775808, found", [](I64 n) { for (auto i : range(n, 0, INT64_MIN)) (void)i; });
+  EXPECT_TRUE(trace_of([](I64 n, I32 m) { for (auto i : range(n, 0, INT32_MIN)) (void)i; for (auto i : range(m, 0, -INT32_MAX)) (void)i; }).ok());
   EXPECT_TILE_ERROR(__LINE__, "the start of a range must be an integer scalar (up to i64 or u32), found tile<4xi32>", [](I32 n) { for (auto i : range(arange(0, 4), n)) (void)i; });
   EXPECT_TILE_ERROR(__LINE__, "stages and unroll of a range are 0 (the compiler chooses) to 1024, found -1 and 0", [](I32 n) { for (auto i : range(0, n, 1, {.stages = -1})) (void)i; });
   EXPECT_TILE_ERROR(__LINE__, "stages and unroll of a range are 0 (the compiler chooses) to 1024, found 0 and 1025", [](I32 n) { for (auto i : range(0, n, 1, {.unroll = 1025})) (void)i; });

@@ -247,10 +247,31 @@ TEST_F(Misuse, StepsBackwards) {
     all(2, range(u, 1, -3), 9 + n * 0);
     all(3, range(wide, -5, -4), 2 + n * 0);
     all(4, range(0, n, -1), 9 + n * 0);
+    all(5, range(n - 2000000000, n + 2000000000, -1), 9 + n * 0);  // further than 32 bits say: no iteration either
   });
-  std::vector<int64_t> seen(5, -1);
+  std::vector<int64_t> seen(6, -1);
   ASSERT_TRUE(digits.try_launch(stream, {}, Grid{1}, seen.data(), 6, 8u, int64_t{9}));
-  EXPECT_EQ(seen, (std::vector<int64_t>{543210, 642, 852, 95, 0}));
+  EXPECT_EQ(seen, (std::vector<int64_t>{543210, 642, 852, 95, 0, 0}));
+}
+
+// A counter of 32 bits that wrapped behind the last iteration would stay below the end: such ranges count in 64.
+TEST_F(Misuse, RangesThatPass32Bits) {
+  auto far = kernel("ranges_that_pass_32_bits", [](Ptr<int64_t> p) {
+    auto all = [&](int at, const auto& loop) {
+      Tile last = cast(full({}, 0, i32), i64), count = full({}, 0, i32);
+      for (auto i : loop) last = cast(i, i64), count += 1;
+      store(p + at, last), store(p + at + 1, cast(count, i64));
+    };
+    all(0, range(2147483600, 2147483647, 32));
+    all(2, range(2147483600, -2147483000, -(1 << 30)));
+    all(4, range(2147483647, -1, -2147483647));
+    all(6, range(2147483000, 2147483647 - 31, 32));  // ends just in time
+  });
+  const std::string text = far.trace().text();
+  EXPECT_EQ(tile::testing::count_of(text, ": i64 {") + tile::testing::count_of(text, ": i64{"), 3) << text;
+  std::vector<int64_t> seen(8, -1);
+  ASSERT_TRUE(far.try_launch(stream, {}, Grid{1}, seen.data()));
+  EXPECT_EQ(seen, (std::vector<int64_t>{2147483632, 2, -1073741872, 4, 0, 2, 2147483608, 20}));
 }
 
 namespace {

@@ -111,7 +111,7 @@ class IdiomValues : protected Choices {
   /// A loop over a few iterations, or until something holds; it may skip some, or be left.
   template <class F>
   void loop(F&& body) {
-    const int times = 1 + number(4), kind = number(6);
+    const int times = 1 + number(4), kind = number(8);
     const size_t before = values_.size();
     auto with = [&](const Tile& i) {
       loops_.push_back(&i);
@@ -130,12 +130,48 @@ class IdiomValues : protected Choices {
       return;
     }
     const Tile end = one_in(2) ? a_.limit % 6 : Tile(times);
+    if (kind == 6) return counted(end, with);
+    if (kind == 7) {
+      for (auto i : range(end, -1, -1 - number(3), loop_options())) with(i);
+      return;
+    }
     for (auto i : range(0, end, loop_options())) {
       if (kind == 1) continue_if(load(a_.places + i) % 3 == 1);
       if (kind == 2) break_if(load(a_.places + i + at_) > 80);
       with(i);
     }
   }
+  /// Loops with conditions whose iterations are known when they begin: counters, bits that are set; and counters of
+  /// which they are not, since the bound or the step changes on the way. Where they end is a value, too.
+  template <class F>
+  void counted(const Tile& end, F&& with) {
+    Tile i = at_ - number(3), by = Tile(1 + number(3)), high = end + 0, bits = abs(end * 37 + number(200));
+    const bool falls = one_in(4), grows = one_in(4), first = one_in(2), programs = one_in(4);
+    auto body = [&] {
+      const Tile here = i;
+      with(here);
+      if (falls) high = high - 1;
+      i = programs ? i + num_programs(0) : first ? by + i : i + by;
+      if (grows) by = by + 1;
+    };
+    if (one_in(3)) {
+      while_([&] { return bits != 0; },
+             [&] {
+               const Tile here = countr_zero(bits);
+               bits = first ? bits & (bits - 1) : (bits - 1) & bits;
+               with(here);
+             });
+    } else if (one_in(2)) {
+      while_([&] { return i < high; }, body);
+    } else {
+      while_([&] { return high > i; }, body);
+    }
+    if (values_.empty()) return;
+    Tile& last = values_.back().tile;
+    last = bounded(last + cast(i + bits, wide()), int(kTame));
+    values_.back().bound = kTame;
+  }
+
   Arguments a_;
   int warps_ = 1, rows_ = 0, columns_ = 0, count_ = 0, used_ = 0;
   bool precise_ = false;

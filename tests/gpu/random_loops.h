@@ -290,7 +290,7 @@ class LoopMaker : Choices {
     Tile low = Tile(number(20)), high = one_in(3) ? Tile(number(200)) : Tile(limit_), by_step = Tile(step);
     if (one_in(5)) low = *outer_[number(static_cast<int>(outer_.size()))] * 8, high = low + (one_in(2) ? limit_ : number(99));
     if (one_in(5)) by_step = (limit_ % 3 + 1) * 16;
-    for (auto i : range(low, high, by_step, options)) {
+    auto body = [&](const Tile& i) {
       const Tile moved = moves ? at + i : Tile(i);
       outer_.push_back(&moved);
       tight_ = true;
@@ -300,7 +300,18 @@ class LoopMaker : Choices {
       outer_.pop_back();
       if (moves) at = at + by;
       forget(values);
+    };
+    if (one_in(8)) {  // as a condition on a counter
+      Tile i = low;
+      while_([&] { return i < high; },
+             [&] {
+               const Tile here = i;
+               body(here);
+               i += step;
+             });
+      return;
     }
+    for (auto i : range(low, high, by_step, options)) body(i);
   }
   void loop(int depth) {
     const size_t values = values_.size();

@@ -212,7 +212,7 @@ class PointerMaker : Choices {
       body();
       loops_.pop_back();
     };
-    switch (number(5)) {
+    switch (number(7)) {
       case 0: {
         const Tile c = cast(load(base_ + number(40)), wide()) > 0;
         return if_(one_in(2) ? c : a_.limit > number(60), body);
@@ -227,6 +227,20 @@ class PointerMaker : Choices {
                });
         return;
       }
+      case 2: {  // counters whose last number is known at the start
+        const Tile end = one_in(3) ? a_.limit % 5 : Tile(number(5));
+        Tile i = at_ % 2;
+        while_([&] { return i < end; },
+               [&] {
+                 const Tile here = i;
+                 with(here);
+                 i += 1 + number(2);
+               });
+        return store(base_ + (6000 + number(200)), cast(i, dtype_of<T>()));
+      }
+      case 3:
+        for (auto i : range(one_in(2) ? a_.limit % 5 : Tile(number(5)), -1, -1 - number(2), loop_options())) with(i);
+        return;
       default:
         for (auto i : range(0, one_in(3) ? a_.limit % 5 : Tile(number(5)), loop_options())) with(i);
     }

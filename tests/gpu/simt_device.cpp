@@ -97,7 +97,7 @@ class SimtStream : public Stream {
 
 class SimtDevice : public Device {
  public:
-  explicit SimtDevice(const ir::Target& target)
+  SimtDevice(const ir::Target& target, int multiprocessors)
       : Device(DeviceKind::cuda, 0, "simulated " + target.name),
         target_(target),
         host_(open_device("host").value_or_throw()) {
@@ -105,7 +105,7 @@ class SimtDevice : public Device {
     properties_.target = target.name;
     properties_.needs_ptx = true;  // nothing runs a cubin here
     properties_.sm = target.sm;
-    properties_.multiprocessors = 4;
+    properties_.multiprocessors = multiprocessors;
     properties_.max_shared_bytes = properties_.shared_per_multiprocessor = target.maxSharedBytes;
     properties_.registers_per_multiprocessor = 65536;
     properties_.max_threads = 1024;
@@ -173,7 +173,7 @@ class SimtDevice : public Device {
 
 }  // namespace
 
-std::shared_ptr<Device> makeSimtDevice(const std::string& target) {
+std::shared_ptr<Device> makeSimtDevice(const std::string& target, int multiprocessors) {
   const auto known = ir::lookupTarget(target);
   if (!known) throw std::invalid_argument("no target '" + target + "'");
   JitPolicy policy = jit_policy();
@@ -184,7 +184,7 @@ std::shared_ptr<Device> makeSimtDevice(const std::string& target) {
     shared().llvmText[symbol] = text;
   };
   set_jit_policy(policy);
-  return std::make_shared<SimtDevice>(*known);
+  return std::make_shared<SimtDevice>(*known, multiprocessors);
 }
 
 void setSimtSeed(uint32_t seed) { shared().seed = seed; }

@@ -9,7 +9,8 @@
 namespace tile::testing {
 
 /// A fresh device. It listens to the compiler for the IR of what it will load: this sets the process's JIT policy.
-std::shared_ptr<Device> makeSimtDevice(const std::string& target = "sm_90a");
+/// Launches of at most `multiprocessors` programs get the code for few programs.
+std::shared_ptr<Device> makeSimtDevice(const std::string& target = "sm_90a", int multiprocessors = 4);
 
 /// Begins the error that a device gives in the place of a module under TILE_RANDOM_ASSEMBLE=only; what ptxas remarks on
 /// (spills, serialised products) follows.

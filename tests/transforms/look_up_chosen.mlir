@@ -6,7 +6,8 @@
 // CHECK: %[[AT:.*]] = tile.splat %{{.*}} : i32 -> tensor<1xi32>
 // CHECK: %[[INSIDE:.*]] = arith.cmpi ult, %[[AT]]
 // CHECK: %[[TAKEN:.*]] = tile.take %arg0, %[[AT]] axis 0
-// CHECK: %[[ONE:.*]] = arith.select %[[INSIDE]], %[[TAKEN]], %{{.*}} : tensor<1xi1>, tensor<1xf32>
+// CHECK: %[[SUM:.*]] = arith.addf %[[TAKEN]], %[[ZERO:.*]] : tensor<1xf32>
+// CHECK: %[[ONE:.*]] = arith.select %[[INSIDE]], %[[SUM]], %[[ZERO]] : tensor<1xi1>, tensor<1xf32>
 // CHECK-NOT: tile.reduce
 // CHECK: tile.item %[[ONE]]
 func.func @chosen(%x: tensor<512xf32>, %n: i32) -> f32 {
@@ -60,6 +61,34 @@ func.func @row(%x: tensor<1x64xi32>, %start: tensor<1x1xi32>) -> tensor<1x1xi32>
     scf.yield %next : tensor<1x1xi32>
   }
   return %last : tensor<1x1xi32>
+}
+
+// -----
+// Beside zeros below 0 an element of -0 stays one, and where there is none the sum is -0.
+// CHECK-LABEL: @below_zero
+// CHECK: %[[NONE:.*]] = arith.constant dense<-0.000000e+00> : tensor<1xf32>
+// CHECK: %[[TAKEN:.*]] = tile.take
+// CHECK-NOT: arith.addf
+// CHECK: arith.select %{{.*}}, %[[TAKEN]], %[[NONE]] : tensor<1xi1>, tensor<1xf32>
+func.func @below_zero(%x: tensor<512xf32>, %n: i32) -> tensor<1xf32> {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %none = arith.constant dense<-0.0> : tensor<512xf32>
+  %start = arith.constant dense<1.0> : tensor<1xf32>
+  %places = tile.iota : tensor<512xi32>
+  %all = scf.for %k = %c0 to %n step %c1 iter_args(%product = %start) -> (tensor<1xf32>) : i32 {
+    %at = tile.splat %k : i32 -> tensor<512xi32>
+    %is = arith.cmpi eq, %places, %at : tensor<512xi32>
+    %one = arith.select %is, %x, %none : tensor<512xi1>, tensor<512xf32>
+    %s = tile.reduce %one axis 0 : (tensor<512xf32>) -> tensor<1xf32> {
+    ^bb0(%p: f32, %q: f32):
+      %r = arith.addf %p, %q fastmath<contract> : f32
+      tile.yield %r : f32
+    }
+    %next = arith.divf %product, %s : tensor<1xf32>
+    scf.yield %next : tensor<1xf32>
+  }
+  return %all : tensor<1xf32>
 }
 
 // -----

@@ -18,8 +18,11 @@ bool unrollBy(scf::ForOp loop, int64_t factor, bool anyStep, scf::ForOp* rest) {
   APInt step;
   const bool isConstant = matchPattern(loop.getStep(), m_ConstantInt(&step));
   if (isConstant ? !step.isStrictlyPositive() : !anyStep) return false;
-  // The number of iterations is counted as one without a sign. By steps of 1 a negative one ends both loops at once.
-  if (!loop.getStaticTripCount() && (!isConstant || !step.isOne() || loop.getUnsignedCmp())) {
+  // The number of iterations is counted as one without a sign. By steps of 1 a negative one ends both loops at once,
+  // where it has not wrapped: it cannot from 0 on.
+  APInt first;
+  const bool fromZero = matchPattern(loop.getLowerBound(), m_ConstantInt(&first)) && !first.isStrictlyPositive();
+  if (!loop.getStaticTripCount() && (!isConstant || !step.isOne() || !fromZero || loop.getUnsignedCmp())) {
     OpBuilder b(loop);
     const Value low = loop.getLowerBound(), high = loop.getUpperBound();
     loop.setUpperBound(loop.getUnsignedCmp() ? arith::MaxUIOp::create(b, loop.getLoc(), low, high).getResult()
