@@ -65,7 +65,7 @@ Register q1("talking_heads", [](Env& e) {
   auto before = random<float>(e, H * H), behind = random<float>(e, H * H);
   auto o = constant<bfloat16>(e, size_t(B) * H * T * D, 9);
   Job j;
-  j.add(talking_heads, Talk{.BM = e.field("BM", 64), .BN = e.field("BN", 32), .warps = e.field("warps", 0)}, q.view(B, H, T, D), k.view(B, H, N, D),
+  j.add(talking_heads, Talk{.BM = e.field("BM", 32), .BN = e.field("BN", 32), .warps = e.field("warps", 0)}, q.view(B, H, T, D), k.view(B, H, N, D),
         v.view(B, H, N, D), before.p, behind.p, o.view(B, H, T, D), 0.125f);
   j.gflop = 6e-9 * B * H * T * double(N) * D;
   j.check = [=] {
