@@ -204,7 +204,8 @@ std::string withRoomierProducer(std::string ptx) {
   const std::string dec = "setmaxnreg.dec.sync.aligned.u32 \t", inc = "setmaxnreg.inc.sync.aligned.u32 \t";
   size_t producer = ptx.find(dec);
   const int threads = threadsOf(ptx), consumers = threads / kWarpgroup - 1;
-  if (producer == std::string::npos || ptx.find(inc) == std::string::npos || ptx.find(dec, producer + 1) != std::string::npos)
+  const bool isAlone = producer != std::string::npos && ptx.find(dec, producer + 1) == std::string::npos;
+  if (!isAlone || ptx.find(inc) == std::string::npos)
     return "";  // consumers take nothing, or give registers up themselves
   if (consumers < 1 || kMore % (consumers * kGranule) != 0) return "";
   producer += dec.size();

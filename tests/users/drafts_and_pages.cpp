@@ -9,9 +9,9 @@ namespace {
 struct Verify {
   int B = 1024;
 };
-auto block_weights = kernel(
-    "user_block_weights", [](const Verify& c, Tensor<const float, 3> large, Tensor<const float, 3> draft,
-                             Tensor<const int32_t, 2> tokens, Tensor<double, 2> kept, Tensor<double, 2> passed) {
+auto block_weights =
+    kernel("user_block_weights", [](const Verify& c, Tensor<const float, 3> large, Tensor<const float, 3> draft,
+                                    Tensor<const int32_t, 2> tokens, Tensor<double, 2> kept, Tensor<double, 2> passed) {
       auto i = program_id(0), b = program_id(1);  // behind i tokens of the draft
       Tile p = full({}, 1.0, f64);
       for (auto j : range(0, i)) {
@@ -28,12 +28,12 @@ auto block_weights = kernel(
       kept.store({b, i}, p);
       passed.store({b, i}, where(last | (i == 0), p, rest / (rest + 1.0 - p)));
     }).grid([](const Verify&, const auto& l, const auto&, const auto&, const auto&, const auto&) {
-  return Grid{l.shape[1], l.shape[0]};
-});
-auto block_verify = kernel(
-    "user_block_verify", [](const Verify& c, Tensor<const float, 3> large, Tensor<const float, 3> draft,
-                            Tensor<const double, 2> kept, Tensor<const double, 2> passed, Ptr<const float> uniform,
-                            Ptr<int32_t> length, Ptr<int32_t> next) {
+      return Grid{l.shape[1], l.shape[0]};
+    });
+auto block_verify =
+    kernel("user_block_verify", [](const Verify& c, Tensor<const float, 3> large, Tensor<const float, 3> draft,
+                                   Tensor<const double, 2> kept, Tensor<const double, 2> passed,
+                                   Ptr<const float> uniform, Ptr<int32_t> length, Ptr<int32_t> next) {
       auto b = program_id(0);
       Tile n = draft.dim(1);
       Tile accepted = zeros({}, i32);
@@ -60,8 +60,8 @@ auto block_verify = kernel(
       store(length + b, accepted);
       store(next + b, found);
     }).grid([](const Verify&, const auto& l, const auto&, const auto&, const auto&, const float*, int32_t*, int32_t*) {
-  return Grid{l.shape[0]};
-});
+      return Grid{l.shape[0]};
+    });
 Register q1("block_verify", [](Env& e) {
   const int B = e.big ? 256 : 7, N = e.big ? 5 : 3, V = e.big ? 128256 : 2500, block = e.field("B", 1024);
   auto row = [&](int rows) {  // numbers that sum to about 1; every third is 0
@@ -133,39 +133,41 @@ Register q1("block_verify", [](Env& e) {
 struct Append {
   int D = 128, P = 16;
 };
-auto page_requant = kernel(
-    "user_page_requant", [](const Append& c, Ptr<int8_t> cache, Ptr<float> scale, Ptr<const bfloat16> keys,
-                            Ptr<const int32_t> starts, Ptr<const int32_t> lengths, Ptr<const int32_t> table,
-                            I32, I32 heads, I32 most_pages) {
-      auto s = program_id(0), h = program_id(1);
-      Tile from = load(starts + s), to = load(starts + (s + 1));
-      Tile at = load(lengths + s);  // tokens that the sequence has already
-      Tile d = arange(0, c.D), r = arange(0, c.P);
-      while_([&] { return from < to; },
-             [&] {
-               Tile slot = at % c.P, n = min(to - from, c.P - slot);
-               Tile page = cast(load(table + (s * most_pages + at / c.P)), i64);
-               Tile in = (r >= slot) & (r < slot + n);
-               Tile x = cast(load(keys + ((cast(from - slot + r, i64) * heads + h) * c.D).col() + d.row(),
-                                  {.mask = in.col()}), f32);
-               Ptr<float> unit = scale;
-               Tile old = where(slot == 0, 0.f, load(unit + (page * heads + h)));
-               Tile need = max(abs(x)) / 127.f;
-               Tile now = max(old, need);
-               Tile where_ = cache + ((page * heads + h) * (c.P * c.D) + r.col() * c.D + d.row());
-               Tile inverse = where(now > 0.f, 1.f / now, 0.f);
-               if_(need > old, [&] {
-                 Tile held = load(where_, {.mask = (r < slot).col()});
-                 store(where_, cast(rint(cast(held, f32) * (old * inverse)), i8), {.mask = (r < slot).col()});
-                 store(unit + (page * heads + h), now);
-               });
-               store(where_, cast(clamp(rint(x * inverse), -127.f, 127.f), i8), {.mask = in.col()});
-               from += n, at += n;
-             });
-    }).grid([](const Append&, int8_t*, float*, const bfloat16*, const int32_t*, const int32_t*, const int32_t*, int sequences,
-              int heads, int) {
-  return Grid{sequences, heads};
-});
+auto page_requant =
+    kernel("user_page_requant",
+           [](const Append& c, Ptr<int8_t> cache, Ptr<float> scale, Ptr<const bfloat16> keys, Ptr<const int32_t> starts,
+              Ptr<const int32_t> lengths, Ptr<const int32_t> table, I32, I32 heads, I32 most_pages) {
+             auto s = program_id(0), h = program_id(1);
+             Tile from = load(starts + s), to = load(starts + (s + 1));
+             Tile at = load(lengths + s);  // tokens that the sequence has already
+             Tile d = arange(0, c.D), r = arange(0, c.P);
+             while_([&] { return from < to; },
+                    [&] {
+                      Tile slot = at % c.P, n = min(to - from, c.P - slot);
+                      Tile page = cast(load(table + (s * most_pages + at / c.P)), i64);
+                      Tile in = (r >= slot) & (r < slot + n);
+                      Tile x = cast(load(keys + ((cast(from - slot + r, i64) * heads + h) * c.D).col() + d.row(),
+                                         {.mask = in.col()}),
+                                    f32);
+                      Ptr<float> unit = scale;
+                      Tile old = where(slot == 0, 0.f, load(unit + (page * heads + h)));
+                      Tile need = max(abs(x)) / 127.f;
+                      Tile now = max(old, need);
+                      Tile where_ = cache + ((page * heads + h) * (c.P * c.D) + r.col() * c.D + d.row());
+                      Tile inverse = where(now > 0.f, 1.f / now, 0.f);
+                      if_(need > old, [&] {
+                        Tile held = load(where_, {.mask = (r < slot).col()});
+                        store(where_, cast(rint(cast(held, f32) * (old * inverse)), i8), {.mask = (r < slot).col()});
+                        store(unit + (page * heads + h), now);
+                      });
+                      store(where_, cast(clamp(rint(x * inverse), -127.f, 127.f), i8), {.mask = in.col()});
+                      from += n, at += n;
+                    });
+           })
+        .grid([](const Append&, int8_t*, float*, const bfloat16*, const int32_t*, const int32_t*, const int32_t*,
+                 int sequences, int heads, int) {
+          return Grid{sequences, heads};
+        });
 Register q2("page_requant", [](Env& e) {
   const int S = e.big ? 1024 : 6, H = e.big ? 8 : 3, D = 128, P = 16, M = e.big ? 16 : 3;
   std::vector<int> have, brings, start{0};

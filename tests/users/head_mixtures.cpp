@@ -21,10 +21,10 @@ FourTiles mixed(const FourTiles& x, const Ptr<const float>& mix) {
   return y;
 }
 // Two passes over the keys: the sums of all heads have to be known before their probabilities can be mixed.
-auto talking_heads = kernel(
-    "user_talking_heads", [](const Talk& c, Tensor<const bfloat16, 4> Q, Tensor<const bfloat16, 4> K,
-                             Tensor<const bfloat16, 4> V, Ptr<const float> before, Ptr<const float> behind,
-                             Tensor<bfloat16, 4> O, F32 scale) {
+auto talking_heads =
+    kernel("user_talking_heads", [](const Talk& c, Tensor<const bfloat16, 4> Q, Tensor<const bfloat16, 4> K,
+                                    Tensor<const bfloat16, 4> V, Ptr<const float> before, Ptr<const float> behind,
+                                    Tensor<bfloat16, 4> O, F32 scale) {
       if (c.warps) num_warps(c.warps);
       auto m = program_id(0) * c.BM, b = program_id(1);
       Tile n_keys = K.dim(2);
@@ -56,8 +56,8 @@ auto talking_heads = kernel(
       }
       for (int h = 0; h < c.H; ++h) O.store({b, h, m, 0}, cast(acc[h], bf16));
     }).grid([](const Talk& c, const auto& q, const auto&, const auto&, const float*, const float*, const auto&, float) {
-  return Grid{cdiv(q.shape[2], c.BM), q.shape[0]};
-});
+      return Grid{cdiv(q.shape[2], c.BM), q.shape[0]};
+    });
 Register q1("talking_heads", [](Env& e) {
   const int B = e.big ? 32 : 2, T = e.big ? 2048 : 75, N = e.big ? 2048 : 45, H = 4, D = 64;
   auto q = random<bfloat16>(e, size_t(B) * H * T * D, -2, 2), k = random<bfloat16>(e, size_t(B) * H * N * D, -2, 2),
@@ -65,8 +65,8 @@ Register q1("talking_heads", [](Env& e) {
   auto before = random<float>(e, H * H), behind = random<float>(e, H * H);
   auto o = constant<bfloat16>(e, size_t(B) * H * T * D, 9);
   Job j;
-  j.add(talking_heads, Talk{.BM = e.field("BM", 32), .BN = e.field("BN", 32), .warps = e.field("warps", 0)}, q.view(B, H, T, D), k.view(B, H, N, D),
-        v.view(B, H, N, D), before.p, behind.p, o.view(B, H, T, D), 0.125f);
+  j.add(talking_heads, Talk{.BM = e.field("BM", 32), .BN = e.field("BN", 32), .warps = e.field("warps", 0)},
+        q.view(B, H, T, D), k.view(B, H, N, D), v.view(B, H, N, D), before.p, behind.p, o.view(B, H, T, D), 0.125f);
   j.gflop = 6e-9 * B * H * T * double(N) * D;
   j.check = [=] {
     std::vector<double> want(size_t(B) * H * T * D);
@@ -76,7 +76,8 @@ Register q1("talking_heads", [](Env& e) {
         for (int h = 0; h < H; ++h)
           for (int n = 0; n < N; ++n)
             for (int d = 0; d < D; ++d)
-              s[h * N + n] += 0.125 * q[((size_t(b) * H + h) * T + t) * D + d] * k[((size_t(b) * H + h) * N + n) * D + d];
+              s[h * N + n] +=
+                  0.125 * q[((size_t(b) * H + h) * T + t) * D + d] * k[((size_t(b) * H + h) * N + n) * D + d];
         for (int g = 0; g < H; ++g) {
           double sum = 0;
           for (int n = 0; n < N; ++n) {
@@ -90,7 +91,8 @@ Register q1("talking_heads", [](Env& e) {
           for (int n = 0; n < N; ++n) {
             double x = 0;
             for (int h = 0; h < H; ++h) x += behind[g * H + h] * p[h * N + n];
-            for (int d = 0; d < D; ++d) want[((size_t(b) * H + g) * T + t) * D + d] += x * v[((size_t(b) * H + g) * N + n) * D + d];
+            for (int d = 0; d < D; ++d)
+              want[((size_t(b) * H + g) * T + t) * D + d] += x * v[((size_t(b) * H + g) * N + n) * D + d];
           }
       }
     return agree(o.now(), want, 8e-3, 8e-3);

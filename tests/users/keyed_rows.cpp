@@ -19,7 +19,8 @@ auto cuckoo = kernel("user_cuckoo", [](const Cuckoo& c, Ptr<uint64_t> table, Ptr
                                        Ptr<const uint32_t> values, Ptr<int32_t> failed, I32 n, U32 slots) {
                 Tile i = program_id(0) * c.B + arange(0, c.B);
                 Tile active = i < n;
-                Tile item = cast(load(keys + i, {.mask = active}), u64) << 32 | cast(load(values + i, {.mask = active}), u64);
+                Tile item =
+                    cast(load(keys + i, {.mask = active}), u64) << 32 | cast(load(values + i, {.mask = active}), u64);
                 Tile at = slot_of(cast(item >> 32, u32), 0, slots), steps = zeros({c.B}, i32);
                 while_([&] { return any(active); },
                        [&] {
@@ -85,33 +86,36 @@ Register q1("cuckoo", [](Env& e) {
 struct Asof {
   int B = 512;
 };
-auto asof_join = kernel("user_asof_join", [](const Asof& c, Ptr<const int32_t> symbol, Ptr<const int64_t> time, I32 n,
-                                             Ptr<const int64_t> first, Ptr<const int64_t> quote_time,
-                                             Ptr<const double> quote, Ptr<double> price, Ptr<int64_t> row, I64 tolerance) {
-                   Tile i = program_id(0) * c.B + arange(0, c.B);
-                   Tile in = i < n;
-                   Tile s = load(symbol + i, {.mask = in}), t = load(time + i, {.mask = in});
-                   Tile low = load(first + s, {.mask = in}), high = load(first + s + 1, {.mask = in});
-                   Tile begin = low;
-                   while_([&] { return any(low < high); },
-                          [&] {
-                            Tile open = low < high;
-                            Tile middle = (low + high) >> 1;
-                            Tile later = load(quote_time + middle, {.mask = open}) > t;
-                            high = where(open & later, middle, high);
-                            low = where(open & ~later, middle + 1, low);
-                          });
-                   Tile at = low - 1;
-                   Tile some = in & (at >= begin);
-                   some = some & (t - load(quote_time + at, {.mask = some}) <= tolerance);
-                   store(price + i, load(quote + at, {.mask = some, .other = double(NAN)}), {.mask = in});
-                   store(row + i, where(some, at, -1), {.mask = in});
-                 }).grid([](const Asof& c, const int32_t*, const int64_t*, int n, const int64_t*, const int64_t*,
-                            const double*, double*, int64_t*, int64_t) { return Grid{cdiv(n, c.B)}; });
+auto asof_join = kernel("user_asof_join",
+                        [](const Asof& c, Ptr<const int32_t> symbol, Ptr<const int64_t> time, I32 n,
+                           Ptr<const int64_t> first, Ptr<const int64_t> quote_time, Ptr<const double> quote,
+                           Ptr<double> price, Ptr<int64_t> row, I64 tolerance) {
+                          Tile i = program_id(0) * c.B + arange(0, c.B);
+                          Tile in = i < n;
+                          Tile s = load(symbol + i, {.mask = in}), t = load(time + i, {.mask = in});
+                          Tile low = load(first + s, {.mask = in}), high = load(first + s + 1, {.mask = in});
+                          Tile begin = low;
+                          while_([&] { return any(low < high); },
+                                 [&] {
+                                   Tile open = low < high;
+                                   Tile middle = (low + high) >> 1;
+                                   Tile later = load(quote_time + middle, {.mask = open}) > t;
+                                   high = where(open & later, middle, high);
+                                   low = where(open & ~later, middle + 1, low);
+                                 });
+                          Tile at = low - 1;
+                          Tile some = in & (at >= begin);
+                          some = some & (t - load(quote_time + at, {.mask = some}) <= tolerance);
+                          store(price + i, load(quote + at, {.mask = some, .other = double(NAN)}), {.mask = in});
+                          store(row + i, where(some, at, -1), {.mask = in});
+                        })
+                     .grid([](const Asof& c, const int32_t*, const int64_t*, int n, const int64_t*, const int64_t*,
+                              const double*, double*, int64_t*, int64_t) { return Grid{cdiv(n, c.B)}; });
 Register q2("asof_join", [](Env& e) {
   const int n = e.big ? 4'000'000 : 777, S = e.big ? 2000 : 9, per = e.big ? 4000 : 30;
   std::vector<int64_t> starts{0};
-  for (int s = 0; s < S; ++s) starts.push_back(starts.back() + (e.big ? per : s % 3 * 17 % (per + 1)));  // some have none
+  for (int s = 0; s < S; ++s)
+    starts.push_back(starts.back() + (e.big ? per : s % 3 * 17 % (per + 1)));  // some have none
   const int64_t Q = starts.back(), base = int64_t(1) << 60, apart = 1'000'000'007;
   auto symbol = filled<int32_t>(e, n, [&](size_t) { return int(e.uniform() * S); });
   auto time = filled<int64_t>(e, n, [&](size_t) { return base + int64_t(e.uniform() * per) * apart / 2; });
@@ -144,13 +148,15 @@ Register q2("asof_join", [](Env& e) {
 });
 
 // --- doubles that were decimals (ALP): the pair of powers of ten under which most of 1024 numbers come back from whole
-// numbers; differences to their least one packed by as many bits as they need, 16 numbers a lane; the rest are exceptions
+// numbers; differences to their least one packed by as many bits as they need, 16 numbers a lane; the rest are
+// exceptions
 struct Alp {
   int candidates = 5;
 };
-auto alp = kernel("user_alp", [](const Alp& c, Ptr<const double> x, Ptr<const double> powers, Ptr<const double> parts,
-                                 Ptr<uint64_t> words, Ptr<int64_t> header, Ptr<double> exceptions, Ptr<int32_t> places,
-                                 I64 n) {
+auto alp =
+    kernel("user_alp",
+           [](const Alp& c, Ptr<const double> x, Ptr<const double> powers, Ptr<const double> parts, Ptr<uint64_t> words,
+              Ptr<int64_t> header, Ptr<double> exceptions, Ptr<int32_t> places, I64 n) {
              auto v = program_id(0);
              Tile i = arange(0, 16).col() * 64 + arange(0, 64).row();
              Tile at = cast(v, i64) * 1024 + i;
@@ -194,22 +200,26 @@ auto alp = kernel("user_alp", [](const Alp& c, Ptr<const double> x, Ptr<const do
              store(exceptions + cast(v, i64) * 1024 + spot, ravel(value), {.mask = flat});
              store(places + cast(v, i64) * 1024 + spot, ravel(i), {.mask = flat});
              Tile h = arange(0, 4);
-             Tile head = where(h == 0, least, where(h == 1, cast(bits, i64), where(h == 2, cast(best, i64), cast(sum(cast(flat, i32)), i64))));
+             Tile head =
+                 where(h == 0, least,
+                       where(h == 1, cast(bits, i64), where(h == 2, cast(best, i64), cast(sum(cast(flat, i32)), i64))));
              store(header + cast(v, i64) * 4 + h, head);
-           }).grid([](const Alp&, const double*, const double*, const double*, uint64_t*, int64_t*, double*, int32_t*,
-                      int64_t n) { return Grid{cdiv(n, 1024)}; });
+           })
+        .grid([](const Alp&, const double*, const double*, const double*, uint64_t*, int64_t*, double*, int32_t*,
+                 int64_t n) { return Grid{cdiv(n, 1024)}; });
 Register q3("alp", [](Env& e) {
   const int64_t n = e.big ? 16'000'000 : 1024 * 7 + 333, blocks = cdiv(n, 1024);
   auto x = filled<double>(e, e.big ? 102'400 : n, [&](size_t i) {
     const double digits = std::array{100., 1000., 1., 1e5, 10.}[i / 1024 % 5];
-    if (i / 1024 == 4) return 42.;                           // nothing to pack
-    if (i / 1024 == 6) return std::sqrt(double(i) + 2);      // exceptions alone
+    if (i / 1024 == 4) return 42.;                       // nothing to pack
+    if (i / 1024 == 6) return std::sqrt(double(i) + 2);  // exceptions alone
     if (i % 97 == 3) return std::array{1e300, -0., double(INFINITY), 1. / 3}[i / 97 % 4];
     return std::round((e.uniform() * 500 - 100) * digits) / digits;
   });
   if (e.big) x = repeated<double>(e, n, x.h);
   std::vector<double> p{1, 10, 100, 1000, 1e5}, q{1, 0.1, 0.01, 0.001, 1e-5};
-  auto powers = filled<double>(e, 5, [&](size_t i) { return p[i]; }), parts = filled<double>(e, 5, [&](size_t i) { return q[i]; });
+  auto powers = filled<double>(e, 5, [&](size_t i) { return p[i]; }),
+       parts = filled<double>(e, 5, [&](size_t i) { return q[i]; });
   auto words = constant<uint64_t>(e, blocks * 1024, 0);
   auto header = constant<int64_t>(e, blocks * 4, 9);
   auto exceptions = constant<double>(e, blocks * 1024, 9);
@@ -234,13 +244,14 @@ Register q3("alp", [](Env& e) {
         }
         fewest = std::min(fewest, off);
       }
-      if (h[b * 4 + 3] != fewest) return "block " + std::to_string(b) + " has " + std::to_string(h[b * 4 + 3]) + " exceptions instead of " + std::to_string(fewest);
+      if (h[b * 4 + 3] != fewest)
+        return "block " + std::to_string(b) + " has " + std::to_string(h[b * 4 + 3]) + " exceptions instead of " +
+               std::to_string(fewest);
       std::vector<double> out(1024);
       for (int i = 0; i < 1024; ++i) {
         const int lane = i % 64, first = i / 64 * bits;
         uint64_t d = 0;
-        for (int t = 0; t < bits; ++t)
-          d |= (w[b * 1024 + (first + t) / 64 * 64 + lane] >> ((first + t) % 64) & 1) << t;
+        for (int t = 0; t < bits; ++t) d |= (w[b * 1024 + (first + t) / 64 * 64 + lane] >> ((first + t) % 64) & 1) << t;
         out[i] = double(h[b * 4] + int64_t(d)) * q[h[b * 4 + 2]];
       }
       for (int64_t k = 0; k < h[b * 4 + 3]; ++k) out[at[b * 1024 + k]] = ex[b * 1024 + k];

@@ -6,8 +6,8 @@
 namespace users {
 namespace {
 
-// --- attention to what lists name, as long prompts are read: blocks of keys along diagonals, then single keys that every
-// query looks at. The same fold takes both; a block of queries may have no keys at all
+// --- attention to what lists name, as long prompts are read: blocks of keys along diagonals, then single keys that
+// every query looks at. The same fold takes both; a block of queries may have no keys at all
 struct Slash {
   int BM = 64, BN = 64, D = 64;
 };
@@ -100,7 +100,8 @@ Register q1("vertical_slash", [](Env& e) {
 });
 
 // --- experts choose tokens: probabilities of every token are stored by expert; every expert takes its C largest of a
-// group, found by halving the range of their bits, equals in the order of tokens, and counts how often tokens were taken
+// group, found by halving the range of their bits, equals in the order of tokens, and counts how often tokens were
+// taken
 struct Scores {
   int BT = 32, E = 64;
 };
@@ -122,7 +123,7 @@ auto expert_choice =
       Tile i = arange(0, c.N);
       Tile t = group * c.N + i;
       Tile p = load(by_expert + (cast(e, i64) * T + t), {.mask = t < T, .other = -1.f});
-      Tile bits = where(t < T, bitcast(p, i32), -1);   // probabilities are not negative: their bits are in their order
+      Tile bits = where(t < T, bitcast(p, i32), -1);  // probabilities are not negative: their bits are in their order
       Tile low = full({}, 0, i32), high = full({}, 0x3F800000, i32);
       while_([&] { return low < high; },
              [&] {  // the largest number that at least C reach
@@ -138,9 +139,12 @@ auto expert_choice =
       store(tokens + out, t, {.mask = in});
       store(weights + out, cast(p, f16), {.mask = in});
       atomic_add(taken + t, full({c.N}, 1, i32), {.mask = in});
-    }).grid([](const Choice2& c, const float*, int32_t*, half*, int32_t*, int T, int E, int) { return Grid{E, cdiv(T, c.N)}; });
+    }).grid([](const Choice2& c, const float*, int32_t*, half*, int32_t*, int T, int E, int) {
+      return Grid{E, cdiv(T, c.N)};
+    });
 Register q2("expert_choice", [](Env& e) {
-  const int N = e.big ? 4096 : 192, T = e.big ? 65536 : 2 * 192 + 45, E = e.big ? 64 : 12, G = cdiv(T, N), C = e.big ? 128 : 20;
+  const int N = e.big ? 4096 : 192, T = e.big ? 65536 : 2 * 192 + 45, E = e.big ? 64 : 12, G = cdiv(T, N),
+            C = e.big ? 128 : 20;
   auto x = filled<bfloat16>(e, size_t(T) * E, [&](size_t i) {
     const double u = e.uniform();
     return bfloat16(float(i / E % 7 == 3 ? 0.25 : std::floor(u * 16) / 4));  // many equals
@@ -168,7 +172,8 @@ Register q2("expert_choice", [](Env& e) {
         const int first = g * N, n = std::min(N, T - first);
         std::vector<int> order(n);
         std::iota(order.begin(), order.end(), first);
-        std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return got[size_t(k) * T + a] > got[size_t(k) * T + b]; });
+        std::stable_sort(order.begin(), order.end(),
+                         [&](int a, int b) { return got[size_t(k) * T + a] > got[size_t(k) * T + b]; });
         order.resize(C);
         std::sort(order.begin(), order.end());
         for (int t : order) chosen.push_back(t), weight.push_back(in_half(got[size_t(k) * T + t])), counts[t] += 1;

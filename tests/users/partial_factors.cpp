@@ -102,31 +102,35 @@ Tile neighbour(const Tensor<const float, 2>& now, const Tile& y, const Tile& x, 
   Tile v = load(at, {.mask = inner | (kind == 3) | (kind == 1)});
   return where(inner | (kind == 3) | (kind == 1), v, where(kind == 2, self, 0.f));
 }
-auto wave_room = kernel(
-    "user_wave_room", [](const Room& c, Tensor<const float, 2> before, Tensor<const float, 2> now, Tensor<float, 2> next,
-                         Tensor<const float, 2> speed, I32 left, I32 right, I32 top, I32 bottom, I32 sourceY, I32 sourceX,
-                         F32 source) {
-      Tile H = now.dim(0), W = now.dim(1);
-      Tile y = (program_id(1) * c.BY + arange(0, c.BY)).col(), x = (program_id(0) * c.BX + arange(0, c.BX)).row();
-      y = broadcast_to(y, {c.BY, c.BX}), x = broadcast_to(x, {c.BY, c.BX});
-      Tile in = (y < H) & (x < W);
-      auto box = [&](const Tensor<const float, 2>& a) {
-        return a.load({program_id(1) * c.BY, program_id(0) * c.BX}, {c.BY, c.BX});
-      };
-      Tile u = box(now), k = box(speed);
-      Tile w = neighbour(now, y, x - 1, left, in & (x > 0), y, broadcast_to(W - 1, {c.BY, c.BX}), y, x, u);
-      Tile e = neighbour(now, y, x + 1, right, in & (x < W - 1), y, zeros_like(x), y, x, u);
-      Tile n = neighbour(now, y - 1, x, top, in & (y > 0), broadcast_to(H - 1, {c.BY, c.BX}), x, y, x, u);
-      Tile s = neighbour(now, y + 1, x, bottom, in & (y < H - 1), zeros_like(y), x, y, x, u);
-      Tile r = 2.f * u - box(before) + k * (w + e + n + s - 4.f * u);
-      Tile damped = ((x == 0) & (left == 2)) | ((x == W - 1) & (right == 2)) | ((y == 0) & (top == 2)) |
-                    ((y == H - 1) & (bottom == 2));
-      r = where(damped, u + sqrt(k) * (r - u) * 0.5f, r);
-      r += where((y == sourceY) & (x == sourceX), source, 0.f);
-      next.store({program_id(1) * c.BY, program_id(0) * c.BX}, r);
-    }).grid([](const Room& c, const auto& a, const auto&, const auto&, const auto&, int, int, int, int, int, int, float) {
-  return Grid{cdiv(a.shape[1], c.BX), cdiv(a.shape[0], c.BY)};
-});
+auto wave_room =
+    kernel("user_wave_room",
+           [](const Room& c, Tensor<const float, 2> before, Tensor<const float, 2> now, Tensor<float, 2> next,
+              Tensor<const float, 2> speed, I32 left, I32 right, I32 top, I32 bottom, I32 sourceY, I32 sourceX,
+              F32 source) {
+             Tile H = now.dim(0), W = now.dim(1);
+             Tile y = (program_id(1) * c.BY + arange(0, c.BY)).col(),
+                  x = (program_id(0) * c.BX + arange(0, c.BX)).row();
+             y = broadcast_to(y, {c.BY, c.BX}), x = broadcast_to(x, {c.BY, c.BX});
+             Tile in = (y < H) & (x < W);
+             auto box = [&](const Tensor<const float, 2>& a) {
+               return a.load({program_id(1) * c.BY, program_id(0) * c.BX}, {c.BY, c.BX});
+             };
+             Tile u = box(now), k = box(speed);
+             Tile w = neighbour(now, y, x - 1, left, in & (x > 0), y, broadcast_to(W - 1, {c.BY, c.BX}), y, x, u);
+             Tile e = neighbour(now, y, x + 1, right, in & (x < W - 1), y, zeros_like(x), y, x, u);
+             Tile n = neighbour(now, y - 1, x, top, in & (y > 0), broadcast_to(H - 1, {c.BY, c.BX}), x, y, x, u);
+             Tile s = neighbour(now, y + 1, x, bottom, in & (y < H - 1), zeros_like(y), x, y, x, u);
+             Tile r = 2.f * u - box(before) + k * (w + e + n + s - 4.f * u);
+             Tile damped = ((x == 0) & (left == 2)) | ((x == W - 1) & (right == 2)) | ((y == 0) & (top == 2)) |
+                           ((y == H - 1) & (bottom == 2));
+             r = where(damped, u + sqrt(k) * (r - u) * 0.5f, r);
+             r += where((y == sourceY) & (x == sourceX), source, 0.f);
+             next.store({program_id(1) * c.BY, program_id(0) * c.BX}, r);
+           })
+        .grid([](const Room& c, const auto& a, const auto&, const auto&, const auto&, int, int, int, int, int, int,
+                 float) {
+          return Grid{cdiv(a.shape[1], c.BX), cdiv(a.shape[0], c.BY)};
+        });
 Register q2("wave_room", [](Env& e) {
   const int H = e.big ? 8000 : 31, W = e.big ? 8100 : 333, pitch = e.big ? 8192 : 340;
   const size_t all = size_t(H + 2) * pitch;
@@ -139,8 +143,8 @@ Register q2("wave_room", [](Env& e) {
   const Walls one{0, 1, 2, 1}, two{3, 3, 1, 2};
   Job j;
   auto add = [&](const Walls& w, float* to) {
-    j.add(wave_room, Room{e.field("BY", 12), e.field("BX", 160)}, in(a.p), in(b.p), window(to), in(k.p), w.left, w.right,
-          w.top, w.bottom, H / 2, W / 3, 0.5f);
+    j.add(wave_room, Room{e.field("BY", 12), e.field("BX", 160)}, in(a.p), in(b.p), window(to), in(k.p), w.left,
+          w.right, w.top, w.bottom, H / 2, W / 3, 0.5f);
   };
   add(one, y.p), add(two, z.p);
   j.mbytes = 2e-6 * H * W * 16;
@@ -158,7 +162,8 @@ Register q2("wave_room", [](Env& e) {
           const double sum = side(r, c - 1, o.left, r, W - 1) + side(r, c + 1, o.right, r, 0) +
                              side(r - 1, c, o.top, H - 1, c) + side(r + 1, c, o.bottom, 0, c);
           double n = 2 * u - at(a, r, c) + speed * (sum - 4 * u);
-          if ((c == 0 && o.left == 2) || (c == W - 1 && o.right == 2) || (r == 0 && o.top == 2) || (r == H - 1 && o.bottom == 2))
+          if ((c == 0 && o.left == 2) || (c == W - 1 && o.right == 2) || (r == 0 && o.top == 2) ||
+              (r == H - 1 && o.bottom == 2))
             n = u + std::sqrt(speed) * (n - u) * 0.5;
           want[size_t(r + 1) * pitch + c + 4] = n + (r == H / 2 && c == W / 3 ? 0.5 : 0);
         }
@@ -171,22 +176,24 @@ Register q2("wave_room", [](Env& e) {
   return j;
 });
 
-// --- prices of an average over Brownian paths of 64 steps, built from their middles (bridges): what is known so far and
-// the new middles alternate. A tile of paths doubles its columns six times
+// --- prices of an average over Brownian paths of 64 steps, built from their middles (bridges): what is known so far
+// and the new middles alternate. A tile of paths doubles its columns six times
 struct Bridge {
   int P = 16;
 };
-auto bridge_paths = kernel(
-    "user_bridge_paths", [](const Bridge& c, Ptr<const float> normals, Ptr<const double> sigmas, Ptr<double> payoff,
-                            Ptr<float> highest, I64 paths, F64 strike, F64 drift) {
+auto bridge_paths =
+    kernel("user_bridge_paths", [](const Bridge& c, Ptr<const float> normals, Ptr<const double> sigmas,
+                                   Ptr<double> payoff, Ptr<float> highest, I64 paths, F64 strike, F64 drift) {
       Tile p = cast(program_id(0), i64) * c.P + arange(0, c.P);
       Tile in = (p < paths).col();
       auto draw = [&](int first, int n) {  // n columns of the path's 64 numbers
-        return cast(load(normals + (p.col() * 64 + first + arange(0, n).row()), {.mask = in & (arange(0, n) >= 0).row()}), f64);
+        return cast(
+            load(normals + (p.col() * 64 + first + arange(0, n).row()), {.mask = in & (arange(0, n) >= 0).row()}), f64);
       };
       Tile known = draw(0, 1) * 8.0;  // at the end: time 64, behind a start at 0
       for (int n = 1; n < 64; n *= 2) {
-        Tile before = n == 1 ? zeros({c.P, 1}, f64) : cat(zeros({c.P, 1}, f64), extract(known, {0, 0}, {c.P, n - 1}), 1);
+        Tile before =
+            n == 1 ? zeros({c.P, 1}, f64) : cat(zeros({c.P, 1}, f64), extract(known, {0, 0}, {c.P, n - 1}), 1);
         Tile middle = 0.5 * (before + known) + draw(n, n) * sqrt(16.0 / double(n));
         known = interleave(middle, known);
       }
@@ -196,8 +203,8 @@ auto bridge_paths = kernel(
       store(payoff + p, max(squeeze(mean, 1) - strike, 0.0), {.mask = p < paths});
       store(highest + p, cast(squeeze(max(s, axis(1)), 1), f32), {.mask = p < paths});
     }).grid([](const Bridge& c, const float*, const double*, double*, float*, int64_t n, double, double) {
-  return Grid{cdiv(n, c.P)};
-});
+      return Grid{cdiv(n, c.P)};
+    });
 Register q3("bridge_paths", [](Env& e) {
   const int64_t n = e.big ? 1'000'000 : 37;
   auto x = random<float>(e, n * 64, -1.7, 1.7);

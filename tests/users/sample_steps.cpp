@@ -62,50 +62,48 @@ Register q1("nlms", [](Env& e) {
 struct Dither {
   int R = 64;
 };
-auto dither = kernel("user_dither", [](const Dither& c, Ptr<const uint8_t> picture, Ptr<uint8_t> out, Ptr<int32_t> left,
-                                       I32 H, I32 W) {
-                auto p = program_id(0);
-                Tile lane = arange(0, c.R);
-                Tile above = max(lane - 1, 0);
-                Tile base = cast(p, i64) * H * W;
-                auto spare = left + cast(p, i64) * (2 * W);  // two rows by turns: errors of the last row of a strip
-                for (auto strip : range(0, H, c.R)) {
-                  Tile turn = strip / c.R % 2;
-                  Tile row = strip + lane;
-                  Tile e1 = zeros({c.R}, i32), e2 = e1, e3 = e1;  // errors one, two, three steps ago
-                  for (auto step : range(0, W + 2 * c.R)) {
-                    Tile col = step - 2 * lane;
-                    Tile in = (col >= 0) & (col < W) & (row < H);
-                    Tile first = in & (lane == 0) & (strip > 0);
-                    auto kept = [&](int by) {
-                      return load(spare + (1 - turn) * W + (col + by),
-                                  {.mask = first & (col + by >= 0) & (col + by < W)});
-                    };
-                    Tile inner = lane > 0;
-                    Tile right = where(inner, take(e1, above, 0), kept(1)), over = where(inner, take(e2, above, 0), kept(0)),
-                         behind = where(inner, take(e3, above, 0), kept(-1));
-                    Tile v = cast(load(picture + (base + cast(row, i64) * W + col), {.mask = in}), i32) * 16 +
-                             7 * e1 + 3 * right + 5 * over + behind;
-                    v = v >> 4;
-                    Tile white = v >= 128;
-                    Tile e = where(in, v - where(white, 255, 0), 0);
-                    store(out + (base + cast(row, i64) * W + col), cast(where(white, 255, 0), u8), {.mask = in});
-                    store(spare + turn * W + col, e, {.mask = in & (lane == c.R - 1)});
-                    e3 = e2, e2 = e1, e1 = e;
-                  }
-                }
-              }).grid([](const Dither&, const uint8_t*, uint8_t*, int32_t*, int, int) { return Grid{1}; });
+auto dither =
+    kernel("user_dither", [](const Dither& c, Ptr<const uint8_t> picture, Ptr<uint8_t> out, Ptr<int32_t> left, I32 H,
+                             I32 W) {
+      auto p = program_id(0);
+      Tile lane = arange(0, c.R);
+      Tile above = max(lane - 1, 0);
+      Tile base = cast(p, i64) * H * W;
+      auto spare = left + cast(p, i64) * (2 * W);  // two rows by turns: errors of the last row of a strip
+      for (auto strip : range(0, H, c.R)) {
+        Tile turn = strip / c.R % 2;
+        Tile row = strip + lane;
+        Tile e1 = zeros({c.R}, i32), e2 = e1, e3 = e1;  // errors one, two, three steps ago
+        for (auto step : range(0, W + 2 * c.R)) {
+          Tile col = step - 2 * lane;
+          Tile in = (col >= 0) & (col < W) & (row < H);
+          Tile first = in & (lane == 0) & (strip > 0);
+          auto kept = [&](int by) {
+            return load(spare + (1 - turn) * W + (col + by), {.mask = first & (col + by >= 0) & (col + by < W)});
+          };
+          Tile inner = lane > 0;
+          Tile right = where(inner, take(e1, above, 0), kept(1)), over = where(inner, take(e2, above, 0), kept(0)),
+               behind = where(inner, take(e3, above, 0), kept(-1));
+          Tile v = cast(load(picture + (base + cast(row, i64) * W + col), {.mask = in}), i32) * 16 + 7 * e1 +
+                   3 * right + 5 * over + behind;
+          v = v >> 4;
+          Tile white = v >= 128;
+          Tile e = where(in, v - where(white, 255, 0), 0);
+          store(out + (base + cast(row, i64) * W + col), cast(where(white, 255, 0), u8), {.mask = in});
+          store(spare + turn * W + col, e, {.mask = in & (lane == c.R - 1)});
+          e3 = e2, e2 = e1, e1 = e;
+        }
+      }
+    }).grid([](const Dither&, const uint8_t*, uint8_t*, int32_t*, int, int) { return Grid{1}; });
 Register q2("dither", [](Env& e) {
   const int P = e.big ? 528 : 2, H = e.big ? 512 : 75, W = e.big ? 768 : 41, R = e.field("R", e.big ? 64 : 32);
   auto x = integers<uint8_t>(e, size_t(P) * H * W, 0, 256);
   auto y = constant<uint8_t>(e, size_t(P) * H * W, 9);
   auto left = constant<int32_t>(e, size_t(P) * 2 * W, 0);
   Job j;
-  j.steps.push_back({"user_dither",
-                     [=](Stream& s) { return dither.try_launch(s, Dither{R}, Grid{P}, x.p, y.p, left.p, H, W); },
-                     [=](const std::string& target) {
-                       return dither.compile_for(target, Dither{R}, x.p, y.p, left.p, H, W);
-                     }});
+  j.steps.push_back(
+      {"user_dither", [=](Stream& s) { return dither.try_launch(s, Dither{R}, Grid{P}, x.p, y.p, left.p, H, W); },
+       [=](const std::string& target) { return dither.compile_for(target, Dither{R}, x.p, y.p, left.p, H, W); }});
   j.mbytes = 2e-6 * P * H * W;
   j.check = [=] {
     std::vector<double> want(size_t(P) * H * W);
@@ -115,7 +113,8 @@ Register q2("dither", [](Env& e) {
         for (int c = 0; c < W; ++c) {
           auto at = [&](int rr, int cc) { return rr < 0 || cc < 0 || cc >= W ? 0 : error[rr * W + cc]; };
           const size_t i = (size_t(p) * H + r) * W + c;
-          const int v = (int(x.h[i]) * 16 + 7 * at(r, c - 1) + 3 * at(r - 1, c + 1) + 5 * at(r - 1, c) + at(r - 1, c - 1)) >> 4;
+          const int v =
+              (int(x.h[i]) * 16 + 7 * at(r, c - 1) + 3 * at(r - 1, c + 1) + 5 * at(r - 1, c) + at(r - 1, c - 1)) >> 4;
           want[i] = v >= 128 ? 255 : 0;
           error[r * W + c] = v - int(want[i]);
         }
@@ -125,13 +124,55 @@ Register q2("dither", [](Env& e) {
   return j;
 });
 
+// --- envelopes: the largest of a few samples behind every one, and how they are spread, with weights that are there
+// for some lags only; odd sizes, a filling that shows, samples counted backwards
+struct Envelope {
+  int T = 96, K = 20;
+};
+auto lag_envelope = kernel("user_lag_envelope", [](const Envelope& c, Ptr<const float> x, Ptr<const int32_t> wanted,
+                                                   Ptr<float> top, Ptr<double> spread, I32 n, F32 filling) {
+                      Tile t = program_id(0) * c.T + arange(0, c.T), k = arange(0, c.K);
+                      Tile at = t.col() - k.row();
+                      Tile use = load(wanted + k) > 0;
+                      Tile v = load(x + at, {.mask = (at >= 0) & (at < n) & use.row(), .other = filling});
+                      store(top + t, squeeze(max(v, axis(1)), 1), {.mask = t < n});
+                      Tile d = cast(v, f64);
+                      store(spread + t, squeeze(sum(d * d, axis(1)), 1), {.mask = t < n});
+                    }).grid([](const Envelope& c, const float*, const int32_t*, float*, double*, int n, float) {
+  return Grid{cdiv(n, c.T)};
+});
+Register q4("lag_envelope", [](Env& e) {
+  const int n = e.big ? 16'000'000 : 5 * 96 + 17, T = e.field("T", e.big ? 256 : 96), K = e.big ? 32 : 20;
+  auto x = random<float>(e, n);
+  auto wanted = filled<int32_t>(e, K, [&](size_t i) { return i % 7 != 2 && i != 0; });
+  auto top = constant<float>(e, n, 9);
+  auto spread = constant<double>(e, n, 9);
+  Job j;
+  j.add(lag_envelope, Envelope{T, K}, x.p, wanted.p, top.p, spread.p, n, -0.25f);
+  j.mbytes = 16e-6 * n;
+  j.check = [=]() -> std::string {
+    std::vector<double> tops, spreads;
+    for (int t = 0; t < n; ++t) {
+      double most = -2, sum = 0;
+      for (int k = 0; k < K; ++k) {
+        const double v = t - k >= 0 && wanted.h[k] ? x[t - k] : -0.25;
+        most = std::max(most, v), sum += v * v;
+      }
+      tops.push_back(most), spreads.push_back(sum);
+    }
+    if (auto m = agree(top.now(), tops, 0, 1e-7); !m.empty()) return "top: " + m;
+    return agree(spread.now(), spreads, 1e-12, 1e-12);
+  };
+  return j;
+});
+
 // --- pitch of frames (YIN): differences of a frame with itself by every lag, divided by their mean so far; the first
 // valley below a threshold, else the deepest, refined by a parabola. Half precision samples, f64 where sums run long
 struct Yin {
   int L = 320, B = 32;  // lags (a multiple of nothing in particular), samples at a time
 };
-auto yin = kernel("user_yin", [](const Yin& c, Tensor<const half, 1> x, Ptr<float> pitch, Ptr<float> depth, I32 hop, I32 window,
-                                 F32 threshold, F32 rate) {
+auto yin = kernel("user_yin", [](const Yin& c, Tensor<const half, 1> x, Ptr<float> pitch, Ptr<float> depth, I32 hop,
+                                 I32 window, F32 threshold, F32 rate) {
              auto f = program_id(0);
              Tile lag = arange(0, c.L);
              Tile start = cast(f, i64) * hop;
