@@ -21,6 +21,13 @@ bool isSame(Value tile) {
   return tile.getDefiningOp<SplatOp>() || (matchPattern(tile, m_Constant(&elements)) && elements.isSplat());
 }
 
+/// Numbers 0, 1, ... along a dim: widened they are as far apart.
+bool isCounting(Value tile) {
+  Operation* op = tile.getDefiningOp();
+  while (isa_and_nonnull<ReshapeOp, BroadcastOp, ConvertOp>(op)) op = op->getOperand(0).getDefiningOp();
+  return isa_and_nonnull<IotaOp>(op);
+}
+
 /// How far the element of a tile of integers is from its neighbour along each dim, everywhere, modulo the type's size.
 std::optional<Steps> stepsOf(Value tile, int depth = 0) {
   if (!isTile(tile) || depth > kDeep) return std::nullopt;
@@ -32,6 +39,7 @@ std::optional<Steps> stepsOf(Value tile, int depth = 0) {
     steps[0] = 1;
     return steps;
   }
+  if (isa_and_nonnull<arith::ExtSIOp, arith::ExtUIOp>(op) && isCounting(op->getOperand(0))) return of(0);
   if (isa_and_nonnull<BroadcastOp, ConvertOp>(op)) return of(0);  // a dim of one has no neighbours, and step 0
   if (auto reshape = dyn_cast_or_null<ReshapeOp>(op)) {
     const auto from = of(0);
@@ -107,6 +115,12 @@ std::optional<Diagonals> diagonalsOf(Value tile) {
   return Diagonals{(*steps)[0], (*steps)[1]};
 }
 
+SmallVector<Value> conditionsOf(Value mask) {
+  SmallVector<Value> all;
+  addConditions(mask, all);
+  return all;
+}
+
 bool isAlongDiagonals(Value tile, Diagonals diagonals) { return follows(tile, diagonals, 0); }
 
 // Between two of a few elements places grow steadily, unless they wrap; two that are no negative numbers, or that their
@@ -114,8 +128,7 @@ bool isAlongDiagonals(Value tile, Diagonals diagonals) { return follows(tile, di
 bool wantsBetween(Value mask, Diagonals diagonals, const Facts& facts) {
   using Predicate = arith::CmpIPredicate;
   constexpr int64_t kNoWrap = int64_t{1} << 30;
-  SmallVector<Value> conditions;
-  addConditions(mask, conditions);
+  const SmallVector<Value> conditions = conditionsOf(mask);
   llvm::DenseSet<Value> whole;
   for (Value condition : conditions)
     if (auto compare = condition.getDefiningOp<arith::CmpIOp>(); compare && asksForWhole(compare))

@@ -19,6 +19,9 @@ std::optional<Diagonals> diagonalsOf(mlir::Value tile);
 /// Whether elements for which this sum is the same are the same.
 bool isAlongDiagonals(mlir::Value tile, Diagonals diagonals);
 
+/// What the mask is the conjunction of.
+llvm::SmallVector<mlir::Value> conditionsOf(mlir::Value mask);
+
 /// Whether a mask along diagonals that wants two of a few elements wants all whose diagonals lie between theirs: places
 /// inside bounds, as all comparisons say.
 bool wantsBetween(mlir::Value mask, Diagonals diagonals, const Facts& facts);

@@ -187,20 +187,34 @@ std::string withFewestPrograms(const std::string& ptx, const Resources& resource
   return withDirective(ptx, "minnctapersm 1");
 }
 
-/// The same code with 16 registers more for threads of a producer that has the fewest there are, which consumers give
-/// up; empty where the code has no such roles. Addresses of a producer with several rings do not always fit.
+/// Registers per thread that a program with these threads enters with, for as many programs as its directive asks for.
+int enteredWith(const std::string& ptx, int threads) {
+  constexpr int kRegisters = 65536, kMostOfThread = 248, kGranule = 8;
+  const std::string directive = ".minnctapersm ";
+  const size_t at = ptx.find(directive);
+  const int programs = at == std::string::npos ? 1 : std::max(std::atoi(ptx.c_str() + at + directive.size()), 1);
+  return std::min(kRegisters / (threads * programs), kMostOfThread) / kGranule * kGranule;
+}
+
+/// The same code with 16 registers more for threads of the producer, which consumers give up; empty where the code has
+/// no such roles, or consumers would have fewer than they enter with. Addresses and counters of a producer with many
+/// rings do not always fit.
 std::string withRoomierProducer(std::string ptx) {
-  constexpr int kFewest = 24, kMore = 16, kGranule = 8, kWarpgroup = 128;
-  const std::string dec = "setmaxnreg.dec.sync.aligned.u32 \t",
-                    inc = "setmaxnreg.inc.sync.aligned.u32 \t", fewest = dec + std::to_string(kFewest) + ";";
-  const size_t producer = ptx.find(fewest);
-  if (producer == std::string::npos) return "";
-  const int consumers = threadsOf(ptx) / kWarpgroup - 1;
+  constexpr int kMore = 16, kGranule = 8, kWarpgroup = 128;
+  const std::string dec = "setmaxnreg.dec.sync.aligned.u32 \t", inc = "setmaxnreg.inc.sync.aligned.u32 \t";
+  size_t producer = ptx.find(dec);
+  const int threads = threadsOf(ptx), consumers = threads / kWarpgroup - 1;
+  const bool isAlone = producer != std::string::npos && ptx.find(dec, producer + 1) == std::string::npos;
+  if (!isAlone || ptx.find(inc) == std::string::npos)
+    return "";  // consumers take nothing, or give registers up themselves
   if (consumers < 1 || kMore % (consumers * kGranule) != 0) return "";
-  ptx.replace(producer, fewest.size(), dec + std::to_string(kFewest + kMore) + ";");
+  producer += dec.size();
+  const int had = std::atoi(ptx.c_str() + producer);
+  ptx.replace(producer, ptx.find(';', producer) - producer, std::to_string(had + kMore));
   for (size_t from = 0; (from = ptx.find(inc, from)) != std::string::npos; from += inc.size()) {
     const size_t number = from + inc.size(), end = ptx.find(';', number);
     const int registers = std::atoi(ptx.c_str() + number) - kMore / consumers;
+    if (registers < enteredWith(ptx, threads)) return "";
     ptx.replace(number, end - number, std::to_string(registers));
   }
   return ptx;
@@ -260,13 +274,17 @@ Result<std::string> runPtxas(const std::string& ptx, const Target& target, const
   if (!code) return code.error();
   auto spilled = [](const Assembled& a) { return a.resources.spill_store_bytes + a.resources.spill_load_bytes; };
   std::string used = ptx;
-  if (spilled(*code) > 0)
-    for (std::string other : {withFewestPrograms(ptx, code->resources), withRoomierProducer(ptx)}) {
-      if (other.empty()) continue;
-      Result<Assembled> again = assembled(other, what, target, options);
-      if (again && spilled(*again) < spilled(*code) && again->warnings.size() <= code->warnings.size())
-        code = std::move(again), used = std::move(other);
-    }
+  auto helps = [&](std::string other) {  // to spill less
+    if (other.empty() || spilled(*code) == 0) return false;
+    Result<Assembled> again = assembled(other, what, target, options);
+    if (!again || spilled(*again) >= spilled(*code) || again->warnings.size() > code->warnings.size()) return false;
+    code = std::move(again), used = std::move(other);
+    return true;
+  };
+  helps(withFewestPrograms(ptx, code->resources));
+  constexpr int kMostSteps = 3;
+  for (int step = 0; step < kMostSteps && helps(withRoomierProducer(used)); ++step) {
+  }
   // ptxas gives registers of operands that products still read to what the next iteration computes, now and then (seen
   // on an H200 as wrong results of every hundredth random kernel, and not every time).
   if (touchesInFlight(*code, used, target)) {

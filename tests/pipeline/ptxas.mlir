@@ -41,3 +41,7 @@
 // RUN: printf '#!/bin/sh\nprintf "\\177ELF" > "$6"\necho "Used 168 registers"; if grep -q "dec.sync.aligned.u32 .40;" "$4" && grep -q "inc.sync.aligned.u32 .232;" "$4"; then true; else echo "8 bytes stack frame, 8 bytes spill stores, 8 bytes spill loads"; fi\n' > %t.lean && chmod +x %t.lean
 // RUN: tilec report gla_scan_output dtype=bf16 BK=256 BV=128 warps=8 stages=2 -t sm_90a --json --ptxas %t.lean | FileCheck %s -check-prefix=LEAN
 // LEAN: "spill_store_bytes": 0
+// As long as that spills less, and no longer.
+// RUN: printf '#!/bin/sh\nprintf "\\177ELF" > "$6"\necho "Used 168 registers"; if grep -q "dec.sync.aligned.u32 .56;" "$4" && grep -q "inc.sync.aligned.u32 .224;" "$4"; then n=4; elif grep -q "dec.sync.aligned.u32 .40;" "$4"; then n=12; else n=20; fi; echo "8 bytes stack frame, $n bytes spill stores, 0 bytes spill loads"\n' > %t.twice && chmod +x %t.twice
+// RUN: tilec report gla_scan_output dtype=bf16 BK=256 BV=128 warps=8 stages=2 -t sm_90a --json --ptxas %t.twice | FileCheck %s -check-prefix=TWICE
+// TWICE: "spill_store_bytes": 4

@@ -11,6 +11,7 @@
 #include "compiler/gpu/access/global_access.h"
 #include "compiler/gpu/forms/moves.h"
 #include "compiler/gpu/layouts/combined_rows.h"
+#include "compiler/gpu/layouts/diagonal_blocks.h"
 #include "compiler/gpu/layouts/shared_places.h"
 #include "compiler/layout/lane_trades.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -111,6 +112,8 @@ std::optional<Layout> AccessLayouts::coalescedLayout(Operation* op) const {
     if (!narrower.isPadded() && wholeLines(narrower, access->width.dim, bytes)) best = std::move(narrower);
   }
   if (auto whole = shortRowsInThreads(best, access->width.dim, numWarps_, target_.lanes)) best = std::move(*whole);
+  if (auto gather = dyn_cast<GatherOp>(op); gather && vector == 1)
+    if (auto blocks = blocksOfDiagonals(gather, best, bytes, numWarps_, target_.lanes)) return *blocks;
   // If rows are reduced, are read from the same words, or are combined with runs of loaded vectors, the rows of a
   // thread are consecutive ones.
   const bool isRead = isa<LoadOp, GatherOp>(op) && access->width.dim > 0 && !best.isPadded(0);

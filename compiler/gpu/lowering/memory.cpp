@@ -14,6 +14,8 @@
 #include "compiler/gpu/lowering/lowering.h"
 #include "compiler/gpu/lowering/tile_access.h"
 #include "compiler/lowering/elementwise.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
 
 namespace tile::ir {
 using namespace mlir;
@@ -32,9 +34,37 @@ llvm::Constant* padConstant(Emitter& e, llvm::Type* element, Type mlirElement, s
   return llvm::ConstantInt::getSigned(element, static_cast<int64_t>(pad->convertToDouble()));
 }
 
+// Elements at one place under masks of their own: it is read once, if any of them wants it.
+Regs loadPlaces(Emitter& e, Access& access, const layout::Layout& layout, llvm::Type* element,
+                llvm::ArrayRef<llvm::Value*> fallback, CacheHint cache) {
+  Regs result(layout.numRegs(), llvm::PoisonValue::get(element));
+  llvm::MapVector<size_t, llvm::SmallVector<int>> places;
+  for (const auto& run : access.runs(1, /*unique=*/false)) places[access.firstPlace[run[0]]].push_back(run[0]);
+  for (const auto& [first, all] : places) {
+    llvm::SetVector<llvm::Value*> masks;
+    for (int reg : all) masks.insert(access.ownPredicate(reg));
+    llvm::Value* any = nullptr;  // always
+    if (!masks.contains(nullptr))
+      for (llvm::Value* mask : masks) any = any ? e.b.CreateOr(any, mask) : mask;
+    llvm::Value* wanted = e.andAll({access.predicateOfPlace(static_cast<int>(first)), any});
+    const bool isOne = fallback.size() == 1;
+    llvm::Value* otherwise = isOne ? fallback[0] : llvm::Constant::getNullValue(element);
+    llvm::Value* loaded =
+        loadVector(e, access.address(static_cast<int>(first)), element, 1, wanted, {otherwise}, cache)[0];
+    for (int reg : all) {  // where it was not read it is `otherwise`
+      llvm::Value* own = isOne ? access.ownPredicate(reg) : access.predicate(reg);
+      const bool isSure = !own || (isOne && own == any);
+      result[reg] = isSure ? loaded : e.b.CreateSelect(own, loaded, fallback[isOne ? 0 : reg]);
+    }
+  }
+  return result;
+}
+
 // One pass over all runs of `vector` registers. `checked`: with the access' predicates.
 Regs loadRuns(Emitter& e, Access& access, const layout::Layout& layout, int vector, bool checked, llvm::Type* element,
               llvm::ArrayRef<llvm::Value*> fallback, CacheHint cache) {
+  if (!access.firstPlace.empty() && vector == 1 && checked && cache != CacheHint::volatile_)
+    return loadPlaces(e, access, layout, element, fallback, cache);
   Regs result(layout.numRegs(), llvm::PoisonValue::get(element));
   const bool shares = !access.firstAlike.empty() && fallback.size() == 1 && cache != CacheHint::volatile_;
   std::map<size_t, int> first;  // of a group: the run that has the elements
@@ -306,7 +336,7 @@ static bool emitGathersTogether(Emitter& e, GatherOp first) {
     accesses.push_back(offsetAccess(e, layout, op.getPtr(), op.getOffsets(), op.getMask(), memoryBytes(element)));
     const auto alike = llvm::enumerate(accesses.back()->firstAlike);
     const bool isOwn = llvm::all_of(alike, [](const auto& reg) { return reg.value() == reg.index(); });
-    if (accesses.back()->width.aligned > 1 || !isOwn) return false;
+    if (accesses.back()->width.aligned > 1 || !isOwn || !accesses.back()->firstPlace.empty()) return false;
   }
   SmallVector<Regs> results(all.size(), Regs(layout.numRegs(), llvm::PoisonValue::get(element)));
   for (const auto& run : accesses[0]->runs(1, /*unique=*/false))

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "compiler/analysis/axis_facts.h"
+#include "compiler/analysis/diagonals.h"
 #include "compiler/gpu/lowering/access.h"
 #include "compiler/gpu/lowering/alike.h"
 #include "compiler/lowering/elementwise.h"
@@ -269,6 +270,11 @@ class OffsetAccess : public Access {
   llvm::Value* predicate(int reg) override {
     return e.andAll({mask_.empty() ? nullptr : mask_[mask_.size() == 1 ? 0 : reg], e.inTile(layout, reg)});
   }
+  llvm::Value* predicateOfPlace(int reg) override { return allOf(ofPlace_, reg); }
+  llvm::Value* ownPredicate(int reg) override {
+    if (ofPlace_.empty()) return predicate(reg);
+    return e.andAll({allOf(own_, reg), e.inTile(layout, reg)});
+  }
   llvm::Value* allInside() override {
     // A tree, so that many masks do not become one long chain.
     llvm::SmallVector<llvm::Value*> all;
@@ -288,6 +294,12 @@ class OffsetAccess : public Access {
     return e.b.CreatePtrAdd(base, e.b.CreateMul(e.b.CreateSExt(elements, e.b.getInt64Ty()), e.i64(bytes_)));
   }
 
+  llvm::Value* allOf(llvm::ArrayRef<Regs> conditions, int reg) {
+    llvm::Value* all = nullptr;
+    for (const Regs& condition : conditions) all = e.andAll({all, condition[condition.size() == 1 ? 0 : reg]});
+    return all;
+  }
+
   // Words of flags, factors of groups: what several registers of a thread want is asked for once.
   void findSame(Value offsets, Value mask) {
     const AxisFacts offsetFacts = e.facts().of(offsets);
@@ -297,6 +309,31 @@ class OffsetAccess : public Access {
       alike.push_back(mask ? std::gcd(offsetFacts.constancy[d], maskFacts.constancy[d]) : offsetFacts.constancy[d]);
     firstAlike = firstOfEqual(alike, layout);
     alikeInRuns = width.dim >= 0 && alike[width.dim] > 1;
+    if (width.aligned == 1) findDiagonals(offsets, mask);
+  }
+
+  // Blocks of rows and columns: elements on one diagonal lie at one place.
+  void findDiagonals(Value offsets, Value mask) {
+    const auto diagonals = diagonalsOf(offsets);
+    if (!diagonals || *diagonals == Diagonals{0, 0}) return;
+    std::map<int64_t, size_t> seen;
+    llvm::SmallVector<size_t> first;
+    for (int reg = 0; reg < layout.numRegs(); ++reg) {
+      const layout::Coord at = layout.regCoord(reg);
+      const int64_t place = at[0] * (*diagonals)[0] + at[1] * (*diagonals)[1];
+      first.push_back(layout.isRegPadding(reg) ? size_t(reg) : seen.try_emplace(place, reg).first->second);
+    }
+    if (seen.size() >= std::set<size_t>(firstAlike.begin(), firstAlike.end()).size()) return;
+    if (!layout.isPadded() && (!mask || isAlongDiagonals(mask, *diagonals))) {
+      firstAlike = std::move(first);
+      return;
+    }
+    firstPlace = std::move(first);
+    if (!mask) return;
+    const auto conditions = conditionsOf(mask);
+    if (llvm::any_of(conditions, [&](Value condition) { return e.layoutOf(condition) != layout; })) return;
+    for (Value condition : conditions)
+      (isAlongDiagonals(condition, *diagonals) ? ofPlace_ : own_).push_back(Regs(e.regs(condition)));
   }
 
   // Made of what was loaded, and of places only as far as those hold for whole runs: what a place bounds ends there,
@@ -374,6 +411,7 @@ class OffsetAccess : public Access {
   llvm::Value* ptr_;
   int bytes_;
   llvm::ArrayRef<llvm::Value*> invariant_, offsets_, mask_;
+  llvm::SmallVector<Regs> ofPlace_, own_;  ///< conditions of the mask, where elements share places (firstPlace)
 };
 
 /// What is written was read in front of a loop that lies between.

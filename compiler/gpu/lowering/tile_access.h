@@ -17,6 +17,11 @@ class Access {
   AccessWidth width;
   /// For each register the first one that holds the same element of memory. Empty: unknown.
   llvm::SmallVector<size_t> firstAlike;
+  /// For each register the first one at the same place, whose mask may be another. Empty: unknown, or as firstAlike.
+  llvm::SmallVector<size_t> firstPlace;
+  /// Where there are such: the parts of the predicate that all registers at the place share, and the register's own.
+  virtual llvm::Value* predicateOfPlace(int) { return nullptr; }
+  virtual llvm::Value* ownPredicate(int reg) { return predicate(reg); }
   /// Whether registers that one access could cover hold the same element.
   bool alikeInRuns = false;
   /// Predicates come from memory (flags), not from indices: those of neighbours may differ anywhere, not only at an
