@@ -1,7 +1,7 @@
 // simplify_masks.cpp - removes bounds checks that never fail: a comparison becomes a constant if the ranges of its
 // operands decide it (`arange(0, 64) < 64`), or the loop around it does (`k + arange(0, 64) < K`, where k counts by 64
 // to a multiple of 64). The canonicalizer then drops masks that are all true and erases stores under masks that are all
-// false.
+// false. Likewise, counts that are known not to be negative (kSignedAttr) need not be looked at.
 #include "compiler/analysis/facts.h"
 #include "compiler/dialect/dialect.h"
 #include "compiler/transforms/transforms.h"
@@ -76,6 +76,9 @@ struct SimplifyMasks : impl::SimplifyMasksBase<SimplifyMasks> {
         decided.push_back({compare, range.min != 0});
       else if (isInsideLoop(compare, facts))
         decided.push_back({compare, true});
+    });
+    getOperation().walk([&](arith::CeilDivUIOp count) {
+      if (count->hasAttr(kSignedAttr) && facts.rangeOf(count.getLhs()).isNonNegative()) count->removeAttr(kSignedAttr);
     });
     for (auto [compare, outcome] : decided) {
       OpBuilder builder(compare);

@@ -38,9 +38,19 @@ struct IsInf {
 struct IsFinite {
   static mlir::Value make(OpBuilder& b, Location loc, Args a) { return math::IsFiniteOp::create(b, loc, a[0]); }
 };
-struct CeilDivide {  // exact for a dividend >= 0 and a divisor > 0, and friendlier to divisibility facts than the
-                     // signed op
+struct CeilDivide {  // friendlier to divisibility facts than the signed op
   static mlir::Value make(OpBuilder& b, Location loc, Args a) { return arith::CeilDivUIOp::create(b, loc, a[0], a[1]); }
+};
+/// Counts of what may be less than nothing (`n - first`, behind the end): none. The op stays the unsigned one.
+struct SignedCeilDivide {
+  static mlir::Value make(OpBuilder& b, Location loc, Args a) {
+    llvm::APInt dividend;
+    if (mlir::matchPattern(a[0], mlir::m_ConstantInt(&dividend)) && dividend.isNegative())
+      return splat_integer(b, loc, a[0].getType(), 0);
+    auto made = arith::CeilDivUIOp::create(b, loc, a[0], a[1]);
+    made->setAttr(ir::kSignedAttr, b.getUnitAttr());
+    return made;
+  }
 };
 struct MulHigh {
   static mlir::Value make(OpBuilder& b, Location loc, Args a) {

@@ -68,7 +68,7 @@ T reference_min(T x, T y) {
   return y < x ? y : x;
 }
 template <class T>
-requires std::is_integral_v<T> T reference_cdiv(T x, T y) { return static_cast<T>(x / y + (x % y != 0)); }
+requires std::is_integral_v<T> T reference_cdiv(T x, T y) { return x < T{1} ? T{0} : static_cast<T>(x / y + (x % y != 0)); }
 /// By halving: the ends are where erf is 1 in every digit.
 double reference_erfinv(double x) {
   long double low = 0, high = 7;
@@ -163,7 +163,7 @@ void check_row(detail::Op op, const std::string& name, int arity, bool gives_boo
       if (name == "div" || name == "rem" || name == "cdiv" || name == "floor_div" || name == "floor_mod")
         y[i] = static_cast<T>(y[i] == 0 ? 3 : y[i] == static_cast<T>(-1) ? 5 : y[i]);
       if (name == "cdiv")
-        x[i] = static_cast<T>(x[i] < 0 ? -(x[i] + 1) : x[i]), y[i] = static_cast<T>(y[i] < 0 ? -(y[i] + 1) + 1 : y[i]);
+        y[i] = static_cast<T>(y[i] < 0 ? -(y[i] + 1) + 1 : y[i]);
       if (name == "shl" || name == "shr") y[i] = static_cast<T>(static_cast<uint64_t>(y[i]) % (8 * sizeof(T)));
     }
   if (name == "isnan" || name == "isinf" || gives_bool || name == "max" || name == "min")

@@ -111,3 +111,21 @@ func.func @parts(%p: !tile.ptr<f32>, %n: i32 {tile.multiple_of = 32 : i32}, %m: 
   }
   return
 }
+
+// -----
+
+// A count of what is known not to be negative needs no look; one of what is left does.
+// CHECK-LABEL: func.func @counts
+// CHECK: arith.ceildivui %{{.*}}, %c64{{.*}} : i32
+// CHECK: arith.ceildivui %{{.*}}, %c64{{.*}} {tile.signed} : i32
+func.func @counts(%n: i32, %p: !tile.ptr<i32>) attributes {tile.kernel} {
+  %c0 = arith.constant 0 : i32
+  %c64 = arith.constant 64 : i32
+  %clamped = arith.maxsi %n, %c0 : i32
+  %whole = arith.ceildivui %clamped, %c64 {tile.signed} : i32
+  %left = arith.subi %n, %c64 : i32
+  %rest = arith.ceildivui %left, %c64 {tile.signed} : i32
+  %both = arith.addi %whole, %rest : i32
+  tile.scatter %both, %p : i32, !tile.ptr<i32>
+  return
+}
