@@ -91,5 +91,47 @@ Register w2("picks", [](Env& e) {
   return j;
 });
 
+// --- what is left of each row behind a start that may be past its end, in blocks: rows of which nothing is left have
+// none, however far the start is
+struct Left {
+  int BLOCK = 64;
+};
+auto left_over = kernel("user_left_over", [](const Left& c, Tensor<const float, 2> x, Ptr<const int32_t> starts,
+                                             Ptr<const int32_t> ends, Ptr<float> sums, Ptr<int32_t> blocks) {
+                   auto b = program_id(0);
+                   Tile start = load(starts + b), end = load(ends + b);
+                   Tile sum_of = zeros({c.BLOCK}, f32), count = zeros({}, i32);
+                   for (auto k : range(0, cdiv(end - start, c.BLOCK))) {
+                     auto at = start + k * c.BLOCK + arange(0, c.BLOCK);
+                     sum_of += where(at < end, x.load({b, start + k * c.BLOCK}, {c.BLOCK}), 0.f);
+                     count += 1;
+                   }
+                   store(sums + b, sum(sum_of)), store(blocks + b, count);
+                 }).grid([](const Left&, const auto& x, const int32_t*, const int32_t*, float*, int32_t*) {
+  return Grid{x.shape[0]};
+});
+Register w3("left_over", [](Env& e) {
+  const int B = e.big ? 4096 : 7, T = e.big ? 4096 : 200;
+  auto x = random<float>(e, size_t(B) * T);
+  auto starts = filled<int32_t>(e, B, [&](size_t b) { return b % 3 == 1 ? T + int(b) * 100003 : int(b * 37 % T); });
+  auto ends = filled<int32_t>(e, B, [&](size_t b) { return b % 5 == 4 ? 0 : T - int(b % 9); });
+  auto sums = constant<float>(e, B, 9);
+  auto blocks = constant<int32_t>(e, B, 9);
+  Job j;
+  j.add(left_over, Left{64}, x.view(B, T), starts.p, ends.p, sums.p, blocks.p);
+  j.mbytes = 1e-6 * B * T * 4 / 3;
+  j.check = [=]() -> std::string {
+    std::vector<double> want, counts;
+    for (int b = 0; b < B; ++b) {
+      double all = 0;
+      for (int64_t t = starts.h[b]; t < ends.h[b]; ++t) all += x[size_t(b) * T + t];
+      want.push_back(all), counts.push_back(std::max(0, (ends.h[b] - starts.h[b] + 63) / 64));
+    }
+    if (auto s = agree(blocks.now(), counts, 0.1, 0); !s.empty()) return "blocks: " + s;
+    return agree(sums.now(), want, 1e-4, 1e-4);
+  };
+  return j;
+});
+
 }  // namespace
 }  // namespace users
