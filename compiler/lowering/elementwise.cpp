@@ -213,13 +213,7 @@ Results emitArith(llvm::IRBuilderBase& b, Operation* op, Args a, const MathHooks
       .Case<arith::RemSIOp>([&](auto) { return one(divide(b, I::SRem, a, hooks)); })
       .Case<arith::RemUIOp>([&](auto) { return one(divide(b, I::URem, a, hooks)); })
       .Case<arith::CeilDivSIOp>([&](auto) { return one(divideRounding(b, a, true, true, hooks)); })
-      .Case<arith::CeilDivUIOp>([&](auto made) {
-        llvm::Value* dividend = a[0];
-        if (made->hasAttr(kSignedAttr))
-          dividend = b.CreateBinaryIntrinsic(llvm::Intrinsic::smax, dividend,
-                                             llvm::ConstantInt::get(dividend->getType(), 0));
-        return one(divideRounding(b, {dividend, a[1]}, true, false, hooks));
-      })
+      .Case<arith::CeilDivUIOp>([&](auto) { return one(divideRounding(b, a, true, false, hooks)); })
       .Case<arith::FloorDivSIOp>([&](auto) { return one(divideRounding(b, a, false, true, hooks)); })
       .Case<arith::AndIOp>([&](auto) { return one(b.CreateAnd(a[0], a[1])); })
       .Case<arith::OrIOp>([&](auto) { return one(b.CreateOr(a[0], a[1])); })

@@ -1,7 +1,7 @@
 // simplify_masks.cpp - removes bounds checks that never fail: a comparison becomes a constant if the ranges of its
 // operands decide it (`arange(0, 64) < 64`), or the loop around it does (`k + arange(0, 64) < K`, where k counts by 64
 // to a multiple of 64). The canonicalizer then drops masks that are all true and erases stores under masks that are all
-// false. Likewise, counts that are known not to be negative (kSignedAttr) need not be looked at.
+// false. Likewise, a maximum of which one side is never the larger (a count and 0) becomes the other one.
 #include "compiler/analysis/facts.h"
 #include "compiler/dialect/dialect.h"
 #include "compiler/transforms/transforms.h"
@@ -77,8 +77,13 @@ struct SimplifyMasks : impl::SimplifyMasksBase<SimplifyMasks> {
       else if (isInsideLoop(compare, facts))
         decided.push_back({compare, true});
     });
-    getOperation().walk([&](arith::CeilDivUIOp count) {
-      if (count->hasAttr(kSignedAttr) && facts.rangeOf(count.getLhs()).isNonNegative()) count->removeAttr(kSignedAttr);
+    SmallVector<std::pair<arith::MaxSIOp, unsigned>> largest;  // and which operand it is
+    getOperation().walk([&](arith::MaxSIOp most) {
+      const Range left = facts.rangeOf(most.getLhs()), right = facts.rangeOf(most.getRhs());
+      if (left.min >= right.max)
+        largest.push_back({most, 0});
+      else if (right.min >= left.max)
+        largest.push_back({most, 1});
     });
     for (auto [compare, outcome] : decided) {
       OpBuilder builder(compare);
@@ -87,6 +92,10 @@ struct SimplifyMasks : impl::SimplifyMasksBase<SimplifyMasks> {
         value = DenseElementsAttr::get(tensor, ArrayRef<Attribute>(value));
       compare.getResult().replaceAllUsesWith(arith::ConstantOp::create(builder, compare.getLoc(), value));
       compare.erase();
+    }
+    for (auto [most, larger] : largest) {
+      most.getResult().replaceAllUsesWith(most->getOperand(larger));
+      most.erase();
     }
   }
 };

@@ -41,15 +41,12 @@ struct IsFinite {
 struct CeilDivide {  // friendlier to divisibility facts than the signed op
   static mlir::Value make(OpBuilder& b, Location loc, Args a) { return arith::CeilDivUIOp::create(b, loc, a[0], a[1]); }
 };
-/// Counts of what may be less than nothing (`n - first`, behind the end): none. The op stays the unsigned one.
+/// Counts of what may be less than nothing (`n - first`, behind the end): none. Then the unsigned op, of a dividend that
+/// is not negative whatever it is folded to; simplify_masks drops the maximum where it is known not to be anyway.
 struct SignedCeilDivide {
   static mlir::Value make(OpBuilder& b, Location loc, Args a) {
-    llvm::APInt dividend;
-    if (mlir::matchPattern(a[0], mlir::m_ConstantInt(&dividend)) && dividend.isNegative())
-      return splat_integer(b, loc, a[0].getType(), 0);
-    auto made = arith::CeilDivUIOp::create(b, loc, a[0], a[1]);
-    made->setAttr(ir::kSignedAttr, b.getUnitAttr());
-    return made;
+    const mlir::Value none = splat_integer(b, loc, a[0].getType(), 0);
+    return arith::CeilDivUIOp::create(b, loc, b.createOrFold<arith::MaxSIOp>(loc, a[0], none), a[1]);
   }
 };
 struct MulHigh {

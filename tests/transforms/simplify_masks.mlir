@@ -114,18 +114,30 @@ func.func @parts(%p: !tile.ptr<f32>, %n: i32 {tile.multiple_of = 32 : i32}, %m: 
 
 // -----
 
-// A count of what is known not to be negative needs no look; one of what is left does.
+// A count of what is known not to be negative needs no look (program_id, and what is 0 or more already); one of what is
+// left does.
 // CHECK-LABEL: func.func @counts
-// CHECK: arith.ceildivui %{{.*}}, %c64{{.*}} : i32
-// CHECK: arith.ceildivui %{{.*}}, %c64{{.*}} {tile.signed} : i32
+// CHECK-SAME: %[[N:.*]]: i32, %
+// CHECK: %[[ID:.*]] = tile.program_id
+// CHECK: arith.ceildivui %[[ID]], %c64{{.*}} : i32
+// CHECK: %[[LEFT:.*]] = arith.subi %[[N]], %c64
+// CHECK: %[[SOME:.*]] = arith.maxsi %[[LEFT]], %c0
+// CHECK: arith.ceildivui %[[SOME]], %c64{{.*}} : i32
+// CHECK: arith.ceildivui %[[SOME]], %c32{{.*}} : i32
 func.func @counts(%n: i32, %p: !tile.ptr<i32>) attributes {tile.kernel} {
   %c0 = arith.constant 0 : i32
+  %c32 = arith.constant 32 : i32
   %c64 = arith.constant 64 : i32
-  %clamped = arith.maxsi %n, %c0 : i32
-  %whole = arith.ceildivui %clamped, %c64 {tile.signed} : i32
+  %id = tile.program_id 0
+  %clamped = arith.maxsi %id, %c0 : i32
+  %whole = arith.ceildivui %clamped, %c64 : i32
   %left = arith.subi %n, %c64 : i32
-  %rest = arith.ceildivui %left, %c64 {tile.signed} : i32
-  %both = arith.addi %whole, %rest : i32
+  %some = arith.maxsi %left, %c0 : i32
+  %rest = arith.ceildivui %some, %c64 : i32
+  %again = arith.maxsi %c0, %some : i32
+  %halves = arith.ceildivui %again, %c32 : i32
+  %sum = arith.addi %whole, %rest : i32
+  %both = arith.addi %sum, %halves : i32
   tile.scatter %both, %p : i32, !tile.ptr<i32>
   return
 }
