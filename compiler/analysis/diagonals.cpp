@@ -21,11 +21,22 @@ bool isSame(Value tile) {
   return tile.getDefiningOp<SplatOp>() || (matchPattern(tile, m_Constant(&elements)) && elements.isSplat());
 }
 
-/// Numbers 0, 1, ... along a dim: widened they are as far apart.
-bool isCounting(Value tile) {
+/// Numbers one above the other along a dim, which are as far apart when they are widened, with a sign or without.
+bool isCounting(Value tile, bool isSigned) {
   Operation* op = tile.getDefiningOp();
   while (isa_and_nonnull<ReshapeOp, BroadcastOp, ConvertOp>(op)) op = op->getOperand(0).getDefiningOp();
-  return isa_and_nonnull<IotaOp>(op);
+  auto iota = dyn_cast_or_null<IotaOp>(op);
+  if (!iota) return false;
+  const unsigned bits = getElementTypeOrSelf(iota.getType()).getIntOrFloatBitWidth();
+  const auto first = static_cast<int64_t>(iota.getStart()), past = first + tileType(iota.getResult()).getDimSize(0);
+  return bits < 64 && (isSigned ? past <= int64_t{1} << (bits - 1) : first >= 0);  // -1 and 0, 2^31 - 1 and 2^31
+}
+
+/// A change of layout leaves anything in what lies past the end of a tile.
+bool isMovedPadding(Operation* op) {
+  auto convert = dyn_cast_or_null<ConvertOp>(op);
+  const auto layout = convert ? layoutOf(convert.getType()) : std::nullopt;
+  return layout && layout->isPadded();
 }
 
 /// How far the element of a tile of integers is from its neighbour along each dim, everywhere, modulo the type's size.
@@ -36,10 +47,12 @@ std::optional<Steps> stepsOf(Value tile, int depth = 0) {
   Operation* op = tile.getDefiningOp();
   auto of = [&](unsigned i) { return stepsOf(op->getOperand(i), depth + 1); };
   if (isa_and_nonnull<IotaOp>(op)) {
-    steps[0] = 1;
+    steps[0] = tileType(tile).getDimSize(0) > 1;
     return steps;
   }
-  if (isa_and_nonnull<arith::ExtSIOp, arith::ExtUIOp>(op) && isCounting(op->getOperand(0))) return of(0);
+  if (isa_and_nonnull<arith::ExtSIOp, arith::ExtUIOp>(op) && isCounting(op->getOperand(0), isa<arith::ExtSIOp>(op)))
+    return of(0);
+  if (isMovedPadding(op)) return std::nullopt;
   if (isa_and_nonnull<BroadcastOp, ConvertOp>(op)) return of(0);  // a dim of one has no neighbours, and step 0
   if (auto reshape = dyn_cast_or_null<ReshapeOp>(op)) {
     const auto from = of(0);
@@ -77,7 +90,7 @@ bool follows(Value tile, Diagonals diagonals, int depth) {
   if (const auto steps = stepsOf(tile); steps && steps->size() == 2)
     if ((*steps)[0] * diagonals[1] == (*steps)[1] * diagonals[0]) return true;
   Operation* op = tile.getDefiningOp();
-  return op && (isElementwise(op) || isa<ConvertOp>(op)) && isMemoryEffectFree(op) &&
+  return op && (isElementwise(op) || isa<ConvertOp>(op)) && !isMovedPadding(op) && isMemoryEffectFree(op) &&
          llvm::all_of(op->getOperands(), [&](Value v) { return !isTile(v) || follows(v, diagonals, depth + 1); });
 }
 

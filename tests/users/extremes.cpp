@@ -133,5 +133,70 @@ Register w3("left_over", [](Env& e) {
   return j;
 });
 
+// --- filters over what each place has around it, with lags counted without a sign: the first ones lie so far past the
+// end that they are nowhere, and no neighbour's lag is one more than theirs
+struct Around {
+  int R = 128, K = 64;
+};
+auto around = kernel("user_around", [](const Around& c, Ptr<const float> x, Ptr<const float> h, Ptr<float> y, I64 n) {
+                auto b = program_id(0);
+                Tile lags = cast(cast(arange(-5, c.R - 5), u32), u64);
+                Tile k = arange(0, c.K);
+                Tile at = bitcast(lags, i64).col() + cast(k, i64).row();
+                Tile v = load(x + at, {.mask = (at >= 0) & (at < n)});
+                store(y + (b * c.R + arange(0, c.R)), squeeze(sum(v * load(h + (b * c.K + k)).row(), axis(1)), 1));
+              }).grid([](const Around&, const float*, const float*, float*, int64_t) { return Grid{5}; });
+Register w4("around", [](Env& e) {
+  const int B = 5, R = 128, K = 64, n = R + K / 2;
+  auto x = random<float>(e, n), h = random<float>(e, size_t(B) * K);
+  auto y = constant<float>(e, size_t(B) * R, 9);
+  Job j;
+  j.add(around, Around{R, K}, x.p, h.p, y.p, n);
+  j.check = [=]() -> std::string {
+    std::vector<double> want(size_t(B) * R);
+    for (int b = 0; b < B; ++b)
+      for (int r = 0; r < R; ++r)
+        for (int k = 0; k < K; ++k)
+          if (const int64_t at = int64_t(uint32_t(r - 5)) + k; at < n) want[b * R + r] += x[at] * h[b * K + k];
+    return agree(y.now(), want, 1e-5, 1e-5);
+  };
+  return j;
+});
+
+// --- counts of steps from before the first one, in a loop of one iteration and by steps of 1 (folded while compiling)
+struct Before {
+  int STEP = 1, ROUNDS = 1;
+};
+auto before = kernel("user_before", [](const Before& c, Ptr<const int32_t> places, Ptr<int32_t> y, I32 first) {
+                auto b = program_id(0);
+                for (auto i : range(0, c.ROUNDS)) {
+                  store(y + (b * 3 + 0), cdiv(load(places + b) - first, c.STEP));
+                  store(y + (b * 3 + 1), cdiv(i - 2, 3));
+                  store(y + (b * 3 + 2), sum(cdiv(arange(0, 16) - 9, c.STEP)));
+                }
+              }).grid([](const Before&, const int32_t*, int32_t*, int) { return Grid{4}; });
+Register w5("before", [](Env& e) {
+  const int first = 12;
+  auto places = repeated<int32_t>(e, 4, {3, 12, 20, 60});
+  auto y = constant<int32_t>(e, 12, 99), y2 = constant<int32_t>(e, 12, 99);
+  Job j;
+  j.add(before, Before{1}, places.p, y.p, first);
+  j.add(before, Before{5}, places.p, y2.p, first);
+  j.check = [=]() -> std::string {
+    for (int step : {1, 5}) {
+      auto count = [&](int left) { return left > 0 ? (left + step - 1) / step : 0; };
+      std::vector<double> want;
+      for (int b = 0; b < 4; ++b) {
+        int all = 0;
+        for (int i = 0; i < 16; ++i) all += count(i - 9);
+        want.insert(want.end(), {double(count(places.h[b] - first)), 0., double(all)});
+      }
+      if (auto s = agree((step == 1 ? y : y2).now(), want, 0.1, 0); !s.empty()) return "steps: " + s;
+    }
+    return "";
+  };
+  return j;
+});
+
 }  // namespace
 }  // namespace users
