@@ -30,8 +30,6 @@ namespace tile::ir {
 /// More elements than this in one tile fit no program of any target.
 inline constexpr int64_t kMaxTileElements = int64_t{1} << 22;
 inline constexpr int64_t kMaxTileRank = 8;
-/// On arith.ceildivui: the dividend has a sign, and where it is below 0 the result is 0 (unit).
-inline constexpr const char* kSignedAttr = "tile.signed";
 /// Whether values of the type are numbers of the language (DType, signless).
 bool isNumber(mlir::Type type);
 /// Whether the type is an 8-bit float (f8E4M3FN, f8E5M2) or holds such.
