@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "compiler/targets/nvptx.h"
+#include "compiler/targets/occupancy.h"
 #include "compiler/targets/ptx_text.h"
 #include "compiler/targets/sass_in_flight.h"
 #include "llvm/Support/FileSystem.h"
@@ -177,44 +178,45 @@ Result<Assembled> assembled(const std::string& ptx, const std::string& what, con
 /// programs as there may be, and spills for that (128 threads were given 32 registers each). Empty where the code has a
 /// bound of its own, its threads all the registers that there are, or more than two warps a few words in memory for an
 /// occupancy step.
-std::string withFewestPrograms(const std::string& ptx, const Resources& resources) {
-  constexpr int kRegisters = 65536, kMostOfThread = 255, kGranule = 8, kFewThreads = 64, kFewBytes = 16;
+std::string withFewestPrograms(const std::string& ptx, const Target& target, const Resources& resources) {
+  constexpr int kFewThreads = 64, kFewBytes = 16;
   const int threads = threadsOf(ptx);
   if (threads == 0 || ptx.find(".minnctapersm") != std::string::npos) return "";
-  if (resources.registers + kGranule > std::min(kMostOfThread, kRegisters / threads)) return "";
+  if (resources.registers + kRegisterStep > std::min<int64_t>(target.maxRegsPerThread, target.registersPerSm / threads))
+    return "";
   if (threads > kFewThreads && resources.spill_store_bytes <= kFewBytes && resources.spill_load_bytes <= kFewBytes)
     return "";
   return withDirective(ptx, "minnctapersm 1");
 }
 
 /// Registers per thread that a program with these threads enters with, for as many programs as its directive asks for.
-int enteredWith(const std::string& ptx, int threads) {
-  constexpr int kRegisters = 65536, kMostOfThread = 248, kGranule = 8;
+int enteredWith(const std::string& ptx, const Target& target, int threads) {
   const std::string directive = ".minnctapersm ";
   const size_t at = ptx.find(directive);
   const int programs = at == std::string::npos ? 1 : std::max(std::atoi(ptx.c_str() + at + directive.size()), 1);
-  return std::min(kRegisters / (threads * programs), kMostOfThread) / kGranule * kGranule;
+  const auto each = std::min<int64_t>(target.registersPerSm / (int64_t{threads} * programs), target.maxRegsPerThread);
+  return static_cast<int>(each) / kRegisterStep * kRegisterStep;
 }
 
 /// The same code with 16 registers more for threads of the producer, which consumers give up; empty where the code has
 /// no such roles, or consumers would have fewer than they enter with. Addresses and counters of a producer with many
 /// rings do not always fit.
-std::string withRoomierProducer(std::string ptx) {
-  constexpr int kMore = 16, kGranule = 8, kWarpgroup = 128;
+std::string withRoomierProducer(std::string ptx, const Target& target) {
+  constexpr int kMore = 16, kWarpgroup = 128;
   const std::string dec = "setmaxnreg.dec.sync.aligned.u32 \t", inc = "setmaxnreg.inc.sync.aligned.u32 \t";
   size_t producer = ptx.find(dec);
   const int threads = threadsOf(ptx), consumers = threads / kWarpgroup - 1;
   const bool isAlone = producer != std::string::npos && ptx.find(dec, producer + 1) == std::string::npos;
   if (!isAlone || ptx.find(inc) == std::string::npos)
     return "";  // consumers take nothing, or give registers up themselves
-  if (consumers < 1 || kMore % (consumers * kGranule) != 0) return "";
+  if (consumers < 1 || kMore % (consumers * kRegisterStep) != 0) return "";
   producer += dec.size();
   const int had = std::atoi(ptx.c_str() + producer);
   ptx.replace(producer, ptx.find(';', producer) - producer, std::to_string(had + kMore));
   for (size_t from = 0; (from = ptx.find(inc, from)) != std::string::npos; from += inc.size()) {
     const size_t number = from + inc.size(), end = ptx.find(';', number);
     const int registers = std::atoi(ptx.c_str() + number) - kMore / consumers;
-    if (registers < enteredWith(ptx, threads)) return "";
+    if (registers < enteredWith(ptx, target, threads)) return "";
     ptx.replace(number, end - number, std::to_string(registers));
   }
   return ptx;
@@ -281,9 +283,9 @@ Result<std::string> runPtxas(const std::string& ptx, const Target& target, const
     code = std::move(again), used = std::move(other);
     return true;
   };
-  helps(withFewestPrograms(ptx, code->resources));
+  helps(withFewestPrograms(ptx, target, code->resources));
   constexpr int kMostSteps = 3;
-  for (int step = 0; step < kMostSteps && helps(withRoomierProducer(used)); ++step) {
+  for (int step = 0; step < kMostSteps && helps(withRoomierProducer(used, target)); ++step) {
   }
   // ptxas gives registers of operands that products still read to what the next iteration computes, now and then (seen
   // on an H200 as wrong results of every hundredth random kernel, and not every time).

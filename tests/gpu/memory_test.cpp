@@ -290,7 +290,7 @@ TEST(Memory, BoxesBesideEachOther) {
       for (int i = 0; i < rows * pitch; ++i) x.as<float>()[i] = static_cast<float>(i);
       for (int row : {-3, 0, 5, 100})
         for (int quad : {-100000, -17, -1, 0, 1, 12, 16, 24, 100000}) {
-          k.run({slot(x.as<float>()), rows, cols, pitch, 1, static_cast<uint32_t>(row), static_cast<uint32_t>(quad),
+          k.run({slot(x.as<float>()), rows, static_cast<uint64_t>(cols), pitch, 1, static_cast<uint32_t>(row), static_cast<uint32_t>(quad),
                  slot(out.as<float>())},
                 1);
           for (int by = -most; by <= most; ++by)

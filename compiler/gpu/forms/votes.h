@@ -1,5 +1,5 @@
-// votes.h - loops and branches that a reduction of a tile decides ("while any element is active"), by all warps together
-// or by each for itself (part_ways.cpp).
+// votes.h - loops and branches that a reduction of a tile decides ("while any element is active"), by all warps
+// together or by each for itself (part_ways.cpp).
 #pragma once
 #include "compiler/dialect/dialect.h"
 
