@@ -16,6 +16,7 @@
 #include <regex>
 #include <thread>
 
+#include "compiler/targets/occupancy.h"
 #include "dsl/overdue.h"
 #include "dsl/tracing/kernel_core.h"
 #include "runtime/buffer.h"
@@ -346,8 +347,7 @@ class Race {
 
 std::string code_problem(const Resources& r) {
   static const std::regex serialised("C75[0-9][0-9]");
-  constexpr int kFewBytes = 8;  // the compiler pays two words for another program (compiler/targets/another_program.cpp)
-  if (const int spilled = std::max(r.spill_store_bytes, r.spill_load_bytes); spilled > kFewBytes)
+  if (const int spilled = std::max(r.spill_store_bytes, r.spill_load_bytes); spilled > ir::kSpilledForAnother)
     return fmt::format("spills {} bytes", spilled);
   std::smatch found;
   if (std::regex_search(r.log, found, serialised)) return fmt::format("the assembler warns: {}", found.str());

@@ -14,23 +14,20 @@ namespace {
 /// Two words in memory cost less than half as many programs again are worth (a ranking loss of 204 registers took 0.385
 /// ms on an H200 and takes 0.334 with 168). Not where products need their registers for operands on their way: a
 /// convolution of 198 took 0.107 ms and 0.131 with 168.
-int mostSpilledBytes(const std::string& ptx) {
-  constexpr int kFewBytes = 8;
-  return ptx.find("mma.") == std::string::npos ? kFewBytes : 0;
-}
+int mostSpilledBytes(const std::string& ptx) { return ptx.find("mma.") == std::string::npos ? kSpilledForAnother : 0; }
 
 /// How many programs there would be; 0: no more than there are, or not without many spills.
 int programsWithAnother(const std::string& ptx, int64_t sharedBytes, const Target& target, const Resources& resources) {
-  constexpr int kFewWarps = 8, kMostPrograms = 3, kReservedShared = 1024;
-  const int threads = threadsOf(ptx), all = static_cast<int>(target.registersPerSm);
+  constexpr int kFewWarps = 8, kMostPrograms = 3;
+  const int threads = threadsOf(ptx);
   if (threads < target.lanes || resources.registers <= 0 || resources.spill_store_bytes > 0 ||
       ptx.find(".minnctapersm") != std::string::npos || ptx.find("bar.sync") == std::string::npos)
     return 0;
-  const int registers = (resources.registers + kRegisterStep - 1) / kRegisterStep * kRegisterStep;
-  const int programs = all / (registers * threads), more = programs + 1;
-  const int fewer = all / (more * threads) / kRegisterStep * kRegisterStep;
+  const int programs = occupancyOf({threads, resources.registers, sharedBytes}, target).programs, more = programs + 1;
   if (programs < 1 || more > kMostPrograms || programs * threads > target.lanes * kFewWarps) return 0;
-  if (more * (sharedBytes + kReservedShared) > target.maxSharedBytes + kReservedShared) return 0;
+  const int fewer = static_cast<int>(target.registersPerSm) / (more * threads) / kRegisterStep * kRegisterStep;
+  if (occupancyOf({threads, fewer, sharedBytes}, target).programs < more) return 0;
+  const int registers = (resources.registers + kRegisterStep - 1) / kRegisterStep * kRegisterStep;
   return 4 * registers > 5 * fewer ? 0 : more;  // it would spill
 }
 
@@ -46,10 +43,8 @@ std::optional<std::string> withAnotherProgram(const std::string& ptx, int64_t sh
   const int more = programsWithAnother(ptx, sharedBytes, target, resources);
   if (!more) return std::nullopt;
   Resources after;
-  CompileOptions quiet = options;
-  quiet.onRemark = nullptr;
   Result<std::string> cubin =
-      runPtxas(withDirective(ptx, "minnctapersm " + std::to_string(more)), target, quiet, after);
+      tryPtxas(withDirective(ptx, "minnctapersm " + std::to_string(more)), target, options, after);
   if (!cubin || std::max(after.spill_store_bytes, after.spill_load_bytes) > mostSpilledBytes(ptx)) return std::nullopt;
   resources = std::move(after);
   return std::move(*cubin);

@@ -21,9 +21,7 @@ std::optional<std::string> assembleAgain(llvm::function_ref<std::unique_ptr<llvm
   Result<std::string> reordered = assemblePtx(*module, target, options, /*again=*/true);
   if (!reordered || *reordered == ptx) return std::nullopt;
   Resources after;
-  CompileOptions quiet = options;
-  quiet.onRemark = nullptr;
-  Result<std::string> cubin = runPtxas(*reordered, target, quiet, after);
+  Result<std::string> cubin = tryPtxas(*reordered, target, options, after);
   if (!cubin || (serialises(after) && !serialises(resources))) return std::nullopt;
   if (4 * spilled(after) > 3 * spilled(resources)) return std::nullopt;
   resources = std::move(after);

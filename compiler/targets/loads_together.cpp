@@ -64,10 +64,8 @@ std::optional<std::string> withLoadsTogether(const std::string& ptx, const std::
   if (!given) return std::nullopt;
   const LoadsInFlight apart = given->loads;
   Resources after;
-  CompileOptions quiet = options;
-  quiet.onRemark = nullptr;
   Result<std::string> code =
-      runPtxas(withDirective(ptx, "maxnreg " + std::to_string(given->bound)), target, quiet, after);
+      tryPtxas(withDirective(ptx, "maxnreg " + std::to_string(given->bound)), target, options, after);
   if (!code || after.spill_store_bytes > 0 || after.spill_load_bytes > 0 || after.registers <= 0) return std::nullopt;
   if (resources.spill_store_bytes > 0) {
     resources = std::move(after);

@@ -49,9 +49,7 @@ std::optional<std::string> withMoreWarps(const std::string& ptx, const std::stri
   const int bound = boundForMoreWarps(ptx, sharedBytes, target, resources);
   if (!bound) return std::nullopt;
   Resources after;
-  CompileOptions quiet = options;
-  quiet.onRemark = nullptr;
-  Result<std::string> made = runPtxas(withDirective(ptx, "maxnreg " + std::to_string(bound)), target, quiet, after);
+  Result<std::string> made = tryPtxas(withDirective(ptx, "maxnreg " + std::to_string(bound)), target, options, after);
   if (!made || after.spill_store_bytes > 0 || after.spill_load_bytes > 0) return std::nullopt;
   const auto first = readSass(cubin, entryOf(ptx), target.sm), second = readSass(*made, entryOf(ptx), target.sm);
   if (!first || !second || grows(first->counts, second->counts)) return std::nullopt;

@@ -38,6 +38,10 @@ Result<std::string> runPtxas(const std::string& ptx, const Target& target, const
 Result<std::string> runPtxasOnce(const std::string& ptx, const Target& target, const CompileOptions& options,
                                  Resources& resources);
 
+/// As runPtxas, for code that may not be kept: without remarks.
+Result<std::string> tryPtxas(const std::string& ptx, const Target& target, const CompileOptions& options,
+                             Resources& resources);
+
 /// Cubin bytes of a module (`emitted` makes it once more) whose code, `ptx`, spilled registers as `resources` say: in
 /// another order of what it computes (results_early.h, order_by_use.h). Those and their resources where fewer registers
 /// spill and nothing else is worse.

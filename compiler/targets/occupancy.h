@@ -22,6 +22,9 @@ struct Occupancy {
 
 Occupancy occupancyOf(const ProgramNeeds& needs, const Target& target);
 
+/// Bytes that threads may keep in memory so that another program has room.
+inline constexpr int kSpilledForAnother = 8;
+
 /// Registers are given to threads in steps of so many.
 inline constexpr int kRegisterStep = 8;
 

@@ -299,4 +299,11 @@ Result<std::string> runPtxas(const std::string& ptx, const Target& target, const
   return reported(*code, what, options, resources);
 }
 
+Result<std::string> tryPtxas(const std::string& ptx, const Target& target, const CompileOptions& options,
+                             Resources& resources) {
+  CompileOptions quiet = options;
+  quiet.onRemark = nullptr;
+  return runPtxas(ptx, target, quiet, resources);
+}
+
 }  // namespace tile::ir

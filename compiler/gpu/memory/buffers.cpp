@@ -14,6 +14,9 @@ namespace {
 
 constexpr int64_t kSmallScratch = 1024, kSmallScratchTotal = 4096;
 
+/// By tile and block, the first op that reads the tile, by its place in the list: it puts the tile for the others.
+using Readers = llvm::DenseMap<std::pair<Value, Block*>, size_t>;
+
 bool isBulkCopied(Operation* alloc) {
   return llvm::any_of(usersOfBuffer(alloc), [](Operation* user) {
     // Copies by a producer's threads do not follow program order either.
@@ -23,7 +26,7 @@ bool isBulkCopied(Operation* alloc) {
 }
 
 /// The loop around a take in front of which the copy of its tile is made (or an op around that loop).
-Operation* behindCopy(TakeOp take, const llvm::DenseMap<std::pair<Value, Block*>, size_t>& takes) {
+Operation* behindCopy(TakeOp take, const Readers& takes) {
   for (Operation* op = take->getParentOp(); op->getBlock(); op = op->getParentOp())
     if (takes.contains({take.getSource(), op->getBlock()})) return op;
   return nullptr;
@@ -67,17 +70,25 @@ Region* roleOf(Operation* op) {
   return nullptr;
 }
 
+/// What is known while they are listed.
+struct Buffers::Listing {
+  int64_t small = 0;  ///< bytes of small scratch
+  std::vector<size_t> smallOnes;
+  llvm::DenseMap<Region*, Operation*> own;  ///< by role, who has the memory of its own warps' pieces
+  Readers takes, extracts;
+};
+
 void Buffers::collect() {
+  Listing list;
   buffers_.clear(), sharers_.clear(), meetings_.clear();
-  small_ = 0, smallOnes_.clear(), own_.clear(), takes_.clear(), extracts_.clear();
   func_.walk([](Operation* op) { op->removeAttr(kScratchFilledAttr); });
-  func_.walk<WalkOrder::PreOrder>([&](Operation* op) { add(op); });
-  if (small_ <= kSmallScratchTotal)
-    for (size_t i : smallOnes_) buffers_[i].begin = 0, buffers_[i].end = order_.end(func_);
+  func_.walk<WalkOrder::PreOrder>([&](Operation* op) { add(op, list); });
+  if (list.small <= kSmallScratchTotal)
+    for (size_t i : list.smallOnes) buffers_[i].begin = 0, buffers_[i].end = order_.end(func_);
   for (Buffer& buffer : buffers_) buffer.firstUse = buffer.begin, buffer.lastUse = buffer.end;
 }
 
-void Buffers::add(Operation* op) {
+void Buffers::add(Operation* op, Listing& list) {
   if (auto alloc = dyn_cast<SmemAllocOp>(op)) {
     SmemType type = alloc.getResult().getType();
     Buffer buffer{op, type.bytes(), type.alignment(), order_.begin(op), lastUse(op), -1};
@@ -90,25 +101,25 @@ void Buffers::add(Operation* op) {
     // Payloads are read in vectors.
     buffers_.push_back({op, ringBytes(ring), ring.getPayload() % 16 ? 8 : 16, 0, order_.end(func_), -1});
   } else {
-    addScratch(op);
+    addScratch(op, list);
   }
 }
 
-void Buffers::addScratch(Operation* op) {
+void Buffers::addScratch(Operation* op, Listing& list) {
   const auto scratch = scratchOf(op);
   if (!scratch) return;
   for (Operation* other : metWith(op)) meetings_[other] = op;
   if (scratch->piece == kOwnScratch) {  // one piece of memory for all ops of a role
-    Operation*& first = own_[roleOf(op)];
+    Operation*& first = list.own[roleOf(op)];
     if (first) return sharers_[first].push_back(op);
     first = op;
     return buffers_.push_back({op, scratch->bytes, scratch->alignment, 0, order_.end(func_), -1});
   }
   auto take = dyn_cast<TakeOp>(op);
   if (op->hasAttr(kPutsWholeAttr) || (take && tileBytes(take.getSource().getType()) <= kMostSharedTake)) {
-    Operation* loop = op->hasAttr(kReadsCopyAttr) ? behindCopy(take, takes_) : nullptr;
+    Operation* loop = op->hasAttr(kReadsCopyAttr) ? behindCopy(take, list.takes) : nullptr;
     auto [at, isFirst] =
-        (take ? takes_ : extracts_)
+        (take ? list.takes : list.extracts)
             .try_emplace({op->getOperand(0), loop ? loop->getBlock() : op->getBlock()}, buffers_.size());
     if (!isFirst) {
       Buffer& first = buffers_[at->second];
@@ -118,8 +129,8 @@ void Buffers::addScratch(Operation* op) {
     }
   }
   if (scratch->bytes <= kSmallScratch) {
-    small_ += scratch->bytes;
-    smallOnes_.push_back(buffers_.size());
+    list.small += scratch->bytes;
+    list.smallOnes.push_back(buffers_.size());
   }
   buffers_.push_back({op, scratch->bytes, scratch->alignment, metAt(op), order_.end(op), -1});
 }

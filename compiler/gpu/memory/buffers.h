@@ -59,15 +59,14 @@ class Buffers {
   const llvm::DenseMap<mlir::Operation*, mlir::Operation*>& meetings() const { return meetings_; }
 
  private:
-  void add(mlir::Operation* op);
-  void addScratch(mlir::Operation* op);
+  struct Listing;
+  void add(mlir::Operation* op, Listing& list);
+  void addScratch(mlir::Operation* op, Listing& list);
   int64_t metAt(mlir::Operation* op) const;
   int64_t lastUse(mlir::Operation* alloc);
   bool setAside(Buffer& buffer);
   Buffer* largestAtFault(llvm::ArrayRef<Buffer*> bySize, int64_t over, int64_t limit);
   std::vector<Buffer*> bySize();
-
-  using Taken = llvm::DenseMap<std::pair<mlir::Value, mlir::Block*>, size_t>;
 
   mlir::func::FuncOp func_;
   ProgramOrder order_;
@@ -75,11 +74,6 @@ class Buffers {
   llvm::DenseMap<mlir::Operation*, mlir::Operation*> meetings_;
   /// From the first user of scratch to the others.
   llvm::DenseMap<mlir::Operation*, llvm::SmallVector<mlir::Operation*>> sharers_;
-  // While they are listed:
-  int64_t small_ = 0;  ///< bytes of small scratch
-  std::vector<size_t> smallOnes_;
-  llvm::DenseMap<mlir::Region*, mlir::Operation*> own_;  ///< by role, who has the memory of its own warps' pieces
-  Taken takes_, extracts_;  ///< the first op of those that read one tile: it puts the tile for the others
 };
 
 }  // namespace tile::ir
