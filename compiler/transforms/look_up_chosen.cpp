@@ -1,14 +1,15 @@
 // look_up_chosen.cpp - selecting one element, or one row, of a tile by a sum over a mask becomes a lookup.
 // Before: sum(where(place == b, x, 0)) in a loop that computes b but not x (the box with the best score, a pivot row,
 //         the coordinates of a parent): every thread selects, and lanes and warps reduce.
-// After:  take(x, b) + 0, and 0 where b is no index of x. GPUs copy x to shared memory in front of the loop
+// After:  take(x + 0, b), and 0 where b is no index of x. GPUs copy x + 0 to shared memory in front of the loop
 //         (gpu/order/take_slices.cpp), so that the lookup needs neither a barrier nor a reduction.
 //
 // A loop that carries x and replaces row r of it in iteration r (a substitution: row r from itself and those above)
 // finds in row r what it began with: no iteration before this one wrote to it. So the lookup is in that.
 //
 // The result is the same: a sum of one element and zeros is that element. Of -0 and 0 it is 0, which is why 0 is added to
-// a float; where what is chosen beside the element is -0 (or the numbers are integers) nothing is added.
+// floats, to all of them in front of the loop; where what is chosen beside the element is -0 (or the numbers are
+// integers) nothing is added.
 #include "compiler/dialect/dialect.h"
 #include "compiler/dialect/tiles.h"
 #include "compiler/transforms/transforms.h"
@@ -131,10 +132,14 @@ class LookUpChosenPass : public impl::LookUpChosenBase<LookUpChosenPass> {
     const Value end = arith::ConstantOp::create(
         b, loc, DenseElementsAttr::get(places, b.getI32IntegerAttr(static_cast<int32_t>(type.getDimSize(axis)))));
     const Value inside = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, at, end);
-    Value taken = TakeOp::create(b, loc, line, x, at, static_cast<uint32_t>(axis));
+    if (auto number = dyn_cast<FloatAttr>(zero); number && !number.getValue().isNegative()) {
+      OpBuilder front(sum.getContext());
+      front.setInsertionPointAfterValue(x);
+      x = arith::AddFOp::create(front, loc, x,
+                                arith::ConstantOp::create(front, loc, type, DenseElementsAttr::get(type, zero)));
+    }
+    const Value taken = TakeOp::create(b, loc, line, x, at, static_cast<uint32_t>(axis));
     const Value none = arith::ConstantOp::create(b, loc, line, DenseElementsAttr::get(line, zero));
-    if (auto number = dyn_cast<FloatAttr>(zero); number && !number.getValue().isNegative())
-      taken = arith::AddFOp::create(b, loc, taken, none);
     sum.getResult(0).replaceAllUsesWith(arith::SelectOp::create(b, loc, inside, taken, none).getResult());
     sum.erase();
   }

@@ -2,12 +2,12 @@
 // RUN: tile-opt %s -split-input-file -tile-look-up-chosen -canonicalize | FileCheck %s
 
 // CHECK-LABEL: @chosen
+// CHECK: %[[TABLE:.*]] = arith.addf %arg0, %{{.*}} : tensor<512xf32>
 // CHECK: scf.for
 // CHECK: %[[AT:.*]] = tile.splat %{{.*}} : i32 -> tensor<1xi32>
 // CHECK: %[[INSIDE:.*]] = arith.cmpi ult, %[[AT]]
-// CHECK: %[[TAKEN:.*]] = tile.take %arg0, %[[AT]] axis 0
-// CHECK: %[[SUM:.*]] = arith.addf %[[TAKEN]], %[[ZERO:.*]] : tensor<1xf32>
-// CHECK: %[[ONE:.*]] = arith.select %[[INSIDE]], %[[SUM]], %[[ZERO]] : tensor<1xi1>, tensor<1xf32>
+// CHECK: %[[TAKEN:.*]] = tile.take %[[TABLE]], %[[AT]] axis 0
+// CHECK: %[[ONE:.*]] = arith.select %[[INSIDE]], %[[TAKEN]], %{{.*}} : tensor<1xi1>, tensor<1xf32>
 // CHECK-NOT: tile.reduce
 // CHECK: tile.item %[[ONE]]
 func.func @chosen(%x: tensor<512xf32>, %n: i32) -> f32 {
@@ -148,9 +148,10 @@ func.func @stays(%x: tensor<64xf32>, %rows: tensor<8x64xf32>, %at: tensor<8x1xi3
 // A substitution: row k is made of itself and the others, and written back. What it was is what the loop began with. Where
 // another row is written, or another is read, it may not be.
 // CHECK-LABEL: @substitution
+// CHECK: %[[TABLE:.*]] = arith.addf %arg0, %{{.*}} : tensor<32x32xf32>
 // CHECK: scf.for %[[K:.*]] = {{.*}} iter_args(%[[MINE:.*]] = %arg0)
 // CHECK: %[[AT:.*]] = tile.splat %[[K]] : i32 -> tensor<1x32xi32>
-// CHECK: %[[ROW:.*]] = tile.take %arg0, %[[AT]] axis 0 : tensor<32x32xf32>, tensor<1x32xi32> -> tensor<1x32xf32>
+// CHECK: %[[ROW:.*]] = tile.take %[[TABLE]], %[[AT]] axis 0 : tensor<32x32xf32>, tensor<1x32xi32> -> tensor<1x32xf32>
 // CHECK: tile.trans
 // CHECK: tile.reduce
 // CHECK-NOT: tile.reduce

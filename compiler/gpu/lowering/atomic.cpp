@@ -8,6 +8,7 @@
 #include "compiler/gpu/lowering/access.h"
 #include "compiler/gpu/lowering/exchange.h"
 #include "compiler/gpu/lowering/lowering.h"
+#include "compiler/gpu/lowering/smem_lowering.h"
 #include "compiler/lowering/atomic_kinds.h"
 
 namespace tile::ir {
@@ -177,6 +178,20 @@ void fence(Emitter& e, MemScope scope) {
   e.b.CreateFence(llvm::AtomicOrdering::AcquireRelease, llvmScope(e.b.getContext(), scope));
 }
 
+/// Whether this thread updates any element under the mask; null: all do. A fence waits for whatever the multiprocessor
+/// has under way: threads that update nothing had better not ask for one. Barriers put what they wrote and read in order
+/// with those that do.
+llvm::Value* updatesAny(Emitter& e, const layout::Layout& layout, llvm::ArrayRef<llvm::Value*> mask) {
+  llvm::Value* any = nullptr;
+  for (int reg = 0; reg < layout.numRegs(); ++reg) {
+    if (layout.isRegPadding(reg)) continue;
+    llvm::Value* here = e.andAll({mask.empty() ? nullptr : mask[reg], e.inTile(layout, reg)});
+    if (!here) return e.isFirstReplica(layout);
+    any = any ? e.b.CreateOr(any, here) : here;
+  }
+  return any ? e.andAll({e.isFirstReplica(layout), any}) : e.b.getFalse();
+}
+
 // Runs `update(order, register, address, predicate)` once per element and spreads the results to every holder.
 template <class Op, class Update>
 LogicalResult emitAtomic(Emitter& e, Op op, Update&& update) {
@@ -192,13 +207,15 @@ LogicalResult emitAtomic(Emitter& e, Op op, Update&& update) {
   if (op.getOffsets()) offsets = e.regs(op.getOffsets());
   if (op.getMask()) mask = e.regs(op.getMask());
 
-  // An ordered update fences memory by itself: several of a thread share one fence before and one after all of them.
+  // An ordered update fences memory by itself: several of a thread share one fence before and one after all of
+  // them.
   const MemOrder order = op.getOrder();
   const int updates = llvm::count_if(llvm::seq(layout.numRegs()), [&](int reg) { return !layout.isRegPadding(reg); });
   const bool fenced = updates > 1 && order != MemOrder::relaxed;
   // A release covers what every thread of the program wrote before it.
   if (releases(order)) e.barrier();
-  if (fenced && releases(order)) fence(e, op.getScope());
+  llvm::Value* updatesHere = fenced ? updatesAny(e, layout, mask) : nullptr;
+  if (fenced && releases(order)) emitIf(e, updatesHere, [&] { fence(e, op.getScope()); });
   llvm::Value* first = e.isFirstReplica(layout);
   std::map<layout::Coord, llvm::Value*> done;  // register replicas share one update
   Regs values;
@@ -217,7 +234,7 @@ LogicalResult emitAtomic(Emitter& e, Op op, Update&& update) {
     }
     values.push_back(value);
   }
-  if (fenced && acquires(order)) fence(e, op.getScope());
+  if (fenced && acquires(order)) emitIf(e, updatesHere, [&] { fence(e, op.getScope()); });
   if (scratchOf(op)) {
     llvm::Value* base = e.scratch(op);
     layout::Coord origin(layout.rank(), 0);
