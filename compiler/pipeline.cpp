@@ -10,6 +10,7 @@
 #include "compiler/gpu/few_programs.h"
 #include "compiler/gpu/forms/shared_memory.h"
 #include "compiler/gpu/gpu.h"
+#include "compiler/gpu/small_steps.h"
 #include "compiler/host/host.h"
 #include "compiler/targets/host.h"
 #include "compiler/targets/nvptx.h"
@@ -262,7 +263,14 @@ Result<KernelBinary> compileGpuOnce(mlir::ModuleOp module, mlir::ModuleOp given,
       }
     }
   if (error) return *error;
+  const bool isOurs = !options.numWarps && !(*findKernel(given))->hasAttr("tile.num_warps");
+  const bool fitsOneWarp = isOurs && stepsFitOneWarp(kernel, target.lanes, options);
   binary.varies_with_grid = kernel->hasAttr(kVariesWithGridAttr);
+  if (fitsOneWarp) {
+    without.numWarps = 1;
+    if (auto failed = again("one warp: steps of the loop are too small for several, which would wait for each other"))
+      return *failed;
+  }
   observer.dump("gpu", module.getOperation());
 
   return assembleGpu(module, kernel, std::move(binary), target, options, observer, diagnostics);

@@ -52,11 +52,13 @@ def Tile_WorkLoopOp : Tile_Op<"work_loop", [SingleBlock, NoTerminator, Recursive
     The kernel is launched with as many programs as the machine runs at a time; the true grid comes as hidden arguments.
     Without a queue, program p takes positions p, p + programs, ... (x fastest). With one, the producer draws tickets from a
     counter in global memory and hands them to the consumers through the queue's stages: positions start in order, whoever
-    is free takes the next. Both roles of a kernel must have the same kind.
+    is free takes the next. Both roles of a kernel must have the same kind. `band`: the grid is divided along x into bands
+    of about so many positions, as even as can be; a band is finished (x fastest) before the next begins. 0: one band.
   }];
-  let arguments = (ins Optional<Tile_RingType>:$queue);
+  let arguments = (ins Optional<Tile_RingType>:$queue,
+                       DefaultValuedAttr<ConfinedAttr<I32Attr, [IntNonNegative]>, "0">:$band);
   let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "(`queue` $queue^ `:` type($queue))? $body attr-dict";
+  let assemblyFormat = "(`queue` $queue^ `:` type($queue))? (`band` $band^)? $body attr-dict";
   let hasVerifier = 1;
 }
 

@@ -135,6 +135,11 @@ def ChainQuotients : Pass<"tile-chain-quotients", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect"];
 }
 
+def ShareBases : Pass<"tile-share-bases", "::mlir::func::FuncOp"> {
+  let summary = "addresses that differ by strides of the launch are made from each other";
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+}
+
 def NarrowGathers : Pass<"tile-narrow-gathers", "::mlir::func::FuncOp"> {
   let summary = "gathers read once what neighbours along a dim share, and repeat it";
   let dependentDialects = ["::tile::ir::TileDialect", "::mlir::arith::ArithDialect"];

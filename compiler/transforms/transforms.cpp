@@ -40,6 +40,7 @@ void addTilePasses(mlir::OpPassManager& passes, bool forHost) {
   passes.addPass(createChainQuotients());  // nothing looks for flat indices any more
   passes.addPass(mlir::createCanonicalizerPass());
   passes.addPass(mlir::createCSEPass());
+  if (!forHost) passes.addPass(createShareBases());  // equal addresses are one by now
 }
 
 }  // namespace tile::ir

@@ -37,6 +37,18 @@ void retire(Emitter& e) {
   });
 }
 
+/// Position along x and y of number `inPlane` of a plane of the grid, in bands of x (see the op).
+std::pair<llvm::Value*, llvm::Value*> placeInBands(Emitter& e, llvm::Value* inPlane, int band) {
+  llvm::IRBuilder<>& b = e.b;
+  const auto& grid = e.roles().grid;
+  llvm::Value* bands = b.CreateUDiv(b.CreateAdd(grid[0], e.i32(band - 1)), e.i32(band));
+  llvm::Value* width = b.CreateUDiv(b.CreateAdd(grid[0], b.CreateSub(bands, e.i32(1))), bands);
+  llvm::Value* size = b.CreateMul(width, grid[1]);
+  llvm::Value *begin = b.CreateMul(b.CreateUDiv(inPlane, size), width), *rest = b.CreateURem(inPlane, size);
+  llvm::Value* here = b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, width, b.CreateSub(grid[0], begin));
+  return {b.CreateAdd(begin, b.CreateURem(rest, here)), b.CreateUDiv(rest, here)};
+}
+
 }  // namespace
 
 LogicalResult emitWorkLoop(Emitter& e, WorkLoopOp op) {
@@ -74,10 +86,17 @@ LogicalResult emitWorkLoop(Emitter& e, WorkLoopOp op) {
   b.CreateCondBr(b.CreateICmpULT(position, total), body, after);
 
   b.SetInsertPoint(body);
-  llvm::Value* rest = b.CreateUDiv(position, roles.grid[0]);
-  roles.program[0] = b.CreateURem(position, roles.grid[0]);
-  roles.program[1] = b.CreateURem(rest, roles.grid[1]);
-  roles.program[2] = b.CreateUDiv(rest, roles.grid[1]);
+  if (op.getBand()) {
+    llvm::Value* plane = b.CreateMul(roles.grid[0], roles.grid[1]);
+    std::tie(roles.program[0], roles.program[1]) =
+        placeInBands(e, b.CreateURem(position, plane), static_cast<int>(op.getBand()));
+    roles.program[2] = b.CreateUDiv(position, plane);
+  } else {
+    llvm::Value* rest = b.CreateUDiv(position, roles.grid[0]);
+    roles.program[0] = b.CreateURem(position, roles.grid[0]);
+    roles.program[1] = b.CreateURem(rest, roles.grid[1]);
+    roles.program[2] = b.CreateUDiv(rest, roles.grid[1]);
+  }
   Block& work = op.getBody().front();
   for (auto [arg, id] : llvm::zip(work.getArguments(), roles.program)) e.define(arg, id);
   if (failed(e.emitBlock(work))) return failure();

@@ -105,7 +105,7 @@ class Rewriter {
 
   Block* workLoop(Block& role) {
     OpBuilder builder = OpBuilder::atBlockEnd(&role);
-    auto loop = WorkLoopOp::create(builder, loc_, queue_);
+    auto loop = WorkLoopOp::create(builder, loc_, queue_, static_cast<uint32_t>(plan_.band));
     Block& body = loop.getBody().emplaceBlock();
     for (int axis = 0; axis < 3; ++axis) body.addArgument(builder.getI32Type(), loc_);
     return &body;
