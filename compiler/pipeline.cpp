@@ -202,9 +202,10 @@ Result<KernelBinary> assembleGpu(mlir::ModuleOp module, mlir::func::FuncOp kerne
 }
 
 /// One way through the GPU passes and the assembler. `given`: the module as it came, which the passes rewrite.
+/// `fitsOneWarp` becomes stepsFitOneWarp.
 Result<KernelBinary> compileGpuOnce(mlir::ModuleOp module, mlir::ModuleOp given, mlir::func::FuncOp kernel,
                                     KernelBinary binary, const Target& target, const CompileOptions& options,
-                                    const Observer& observer, DiagnosticCollector& diagnostics) {
+                                    const Observer& observer, DiagnosticCollector& diagnostics, bool& fitsOneWarp) {
   const bool driverCompiles = findPtxas(options).empty();
   mlir::OwningOpRef<mlir::ModuleOp> spare;
   auto startAgain = [&](const char* why) {
@@ -263,63 +264,71 @@ Result<KernelBinary> compileGpuOnce(mlir::ModuleOp module, mlir::ModuleOp given,
       }
     }
   if (error) return *error;
-  const bool isOurs = !options.numWarps && !(*findKernel(given))->hasAttr("tile.num_warps");
-  const bool fitsOneWarp = isOurs && stepsFitOneWarp(kernel, target.lanes, options);
+  fitsOneWarp = stepsFitOneWarp(kernel, target.lanes, options);
   binary.varies_with_grid = kernel->hasAttr(kVariesWithGridAttr);
-  if (fitsOneWarp) {
-    without.numWarps = 1;
-    if (auto failed = again("one warp: steps of the loop are too small for several, which would wait for each other"))
-      return *failed;
-  }
   observer.dump("gpu", module.getOperation());
 
   return assembleGpu(module, kernel, std::move(binary), target, options, observer, diagnostics);
 }
 
-/// Bytes that threads spill, where nobody said how many warps there are and there may be twice as many; 0: none, or
-/// few.
-int spilledByOurWarps(mlir::ModuleOp given, const KernelBinary& binary, const Target& target,
-                      const CompileOptions& options) {
-  constexpr int kFewBytes = 64;
-  const int spilled = binary.resources.spill_store_bytes + binary.resources.spill_load_bytes;
-  const bool hasRoles = binary.persistent || !binary.tensor_maps.empty();
-  if (spilled <= kFewBytes || hasRoles || options.numWarps || (*findKernel(given))->hasAttr("tile.num_warps")) return 0;
-  return binary.threads >= 128 && 2 * binary.threads <= uint32_t(target.maxThreads) ? spilled : 0;
+int spilledBytes(const KernelBinary& binary) {
+  return binary.resources.spill_store_bytes + binary.resources.spill_load_bytes;
 }
 
-/// Where threads spill what they hold of a program's tiles and the number of warps was our choice, an estimate before
-/// anything was known of layouts, twice as many get a try. It is kept if it spills a quarter or less.
+/// Another number of warps that is worth a try, where nobody said how many there are; 0: none.
+int warpsToTry(const KernelBinary& first, bool fitsOneWarp, const Target& target) {
+  constexpr int kFewBytes = 64;
+  const bool hasRoles = first.persistent || !first.tensor_maps.empty();
+  const int warps = static_cast<int>(first.threads) / target.lanes;
+  if (fitsOneWarp) return 1;
+  return spilledBytes(first) > kFewBytes && !hasRoles && warps >= 4 && 2 * warps * target.lanes <= target.maxThreads
+             ? 2 * warps
+             : 0;
+}
+
+/// Whether the code of other warps is kept. Twice as many: if it spills a quarter or less of what the first did. One: if
+/// it does not spill, and as many programs as a multiprocessor can have, have the registers (few programs have them).
+bool isKept(const KernelBinary& first, const KernelBinary& other, const Target& target, const CompileOptions& options) {
+  constexpr int kPrograms = 32;
+  if (other.threads > first.threads) return 4 * spilledBytes(other) <= spilledBytes(first);
+  return spilledBytes(other) <= spilledBytes(first) &&
+         (options.fewPrograms || (other.resources.registers > 0 && other.resources.registers * target.lanes * kPrograms <=
+                                                                      target.registersPerSm));
+}
+
+/// The number of warps, where it was our choice, is one made before anything was known of layouts: what came of it shows
+/// whether another had better be tried.
 Result<KernelBinary> compileGpu(mlir::ModuleOp module, mlir::func::FuncOp kernel, KernelBinary binary,
                                 const Target& target, const CompileOptions& options, const Observer& observer,
                                 DiagnosticCollector& diagnostics) {
   mlir::OwningOpRef<mlir::ModuleOp> given = module.clone();
-  auto first = compileGpuOnce(module, *given, kernel, binary, target, options, observer, diagnostics);
-  const int spilled = first ? spilledByOurWarps(*given, *first, target, options) : 0;
-  if (!spilled) return first;
+  bool fitsOneWarp = false;
+  auto first = compileGpuOnce(module, *given, kernel, binary, target, options, observer, diagnostics, fitsOneWarp);
+  const bool isOurs = !options.numWarps && !(*findKernel(*given))->hasAttr("tile.num_warps");
+  const int warps = first && isOurs ? warpsToTry(*first, fitsOneWarp, target) : 0;
+  if (!warps) return first;
   // What the second try says and dumps counts only if it is kept.
   std::vector<std::pair<std::string, std::string>> stages;
   StageSink later{options.stages ? options.stages->wants : nullptr,
                   [&](const std::string& stage, const std::string& text) { stages.emplace_back(stage, text); }};
-  CompileOptions twice = options;
-  twice.numWarps = 2 * static_cast<int>(first->threads) / target.lanes;
-  twice.onRemark = nullptr;
-  if (options.stages) twice.stages = &later;
+  CompileOptions with = options;
+  with.numWarps = warps;
+  with.onRemark = nullptr;
+  if (options.stages) with.stages = &later;
   DiagnosticCollector quiet(module->getContext(), nullptr);
   mlir::OwningOpRef<mlir::ModuleOp> copy = given->clone();
-  auto second =
-      compileGpuOnce(*copy, *given, *findKernel(*copy), std::move(binary), target, twice, Observer(twice), quiet);
-  if (!second || 4 * (second->resources.spill_store_bytes + second->resources.spill_load_bytes) > spilled) return first;
+  auto second = compileGpuOnce(*copy, *given, *findKernel(*copy), std::move(binary), target, with, Observer(with), quiet,
+                               fitsOneWarp);
+  if (!second || !isKept(*first, *second, target, options)) return first;
   second->varies_with_grid = first->varies_with_grid;  // a given number of warps does not
   for (const auto& [stage, text] : stages) observer.dump(stage, text);
   if (options.onRemark) {
     const SourcePlace at = sourcePlace(kernel.getLoc());
-    options.onRemark(
-        {Severity::remark,
-         std::to_string(twice.numWarps) + " warps: threads of half as many spill " + std::to_string(spilled) + " bytes",
-         at.file,
-         at.line,
-         at.column,
-         {}});
+    const std::string why =
+        warps == 1 ? "one warp: steps of a loop are too small for several, which would wait for each other"
+                   : std::to_string(warps) + " warps: threads of half as many spill " +
+                         std::to_string(spilledBytes(*first)) + " bytes";
+    options.onRemark({Severity::remark, why, at.file, at.line, at.column, {}});
   }
   return second;
 }

@@ -46,17 +46,16 @@ def Tile_SpecializeOp : Tile_Op<"specialize", [SingleBlock, NoTerminator, NoRegi
   }];
   let hasVerifier = 1;
 }
-def Tile_WorkLoopOp : Tile_Op<"work_loop", [SingleBlock, NoTerminator, RecursiveMemoryEffects]> {
+def Tile_WorkLoopOp : Tile_Op<"work_loop", [SingleBlock, NoTerminator, RecursiveMemoryEffects, AttrSizedOperandSegments]> {
   let summary = "runs the body for program ids (x, y, z) until the grid is done: fewer programs than the grid has positions";
   let description = [{
     The kernel is launched with as many programs as the machine runs at a time; the true grid comes as hidden arguments.
     Without a queue, program p takes positions p, p + programs, ... (x fastest). With one, the producer draws tickets from a
     counter in global memory and hands them to the consumers through the queue's stages: positions start in order, whoever
     is free takes the next. Both roles of a kernel must have the same kind. `band`: the grid is divided along x into bands
-    of about so many positions, as even as can be; a band is finished (x fastest) before the next begins. 0: one band.
+    of about so many positions (at least 1), as even as can be; a band is finished (x fastest) before the next begins.
   }];
-  let arguments = (ins Optional<Tile_RingType>:$queue,
-                       DefaultValuedAttr<ConfinedAttr<I32Attr, [IntNonNegative]>, "0">:$band);
+  let arguments = (ins Optional<Tile_RingType>:$queue, Optional<I32>:$band);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "(`queue` $queue^ `:` type($queue))? (`band` $band^)? $body attr-dict";
   let hasVerifier = 1;

@@ -66,10 +66,13 @@ func.func @k(%p: !tile.ptr<f32> {tile.align = 16 : i32}, %n: i32) attributes {ti
   %c128 = arith.constant 128 : i32
   %i = tile.iota : tensor<128xi32>
   %x = arith.sitofp %i : tensor<128xi32> to tensor<128xf32>
-  scf.for %k = %c0 to %n step %c1 : i32 {
+  %sum = scf.for %k = %c0 to %n step %c1 iter_args(%s = %x) -> (tensor<128xf32>) : i32 {
     %at = arith.muli %k, %c128 : i32
     %q = tile.ptr_add %p, %at : !tile.ptr<f32>, i32
-    tile.scatter %x, %q offsets %i : tensor<128xi32> : tensor<128xf32>, !tile.ptr<f32>
+    %y = tile.gather %q offsets %i : tensor<128xi32> : !tile.ptr<f32> -> tensor<128xf32>
+    %t = arith.addf %s, %y : tensor<128xf32>
+    scf.yield %t : tensor<128xf32>
   }
+  tile.scatter %sum, %p offsets %i : tensor<128xi32> : tensor<128xf32>, !tile.ptr<f32>
   return
 }

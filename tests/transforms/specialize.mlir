@@ -8,7 +8,7 @@
 // CHECK-DAG: %[[OUT:.*]] = tile.smem_alloc : <128x128xf16, minor = 1>
 // CHECK-DAG: %[[RING:.*]] = tile.ring_alloc arrivals 2 : <4>
 // CHECK: tile.specialize regs(40, 232) producer {
-// CHECK: tile.work_loop {
+// CHECK: tile.work_loop band %{{.*}} {
 // CHECK-NEXT: ^bb0(%[[X:.*]]: i32, %[[Y:.*]]: i32, %{{.*}}: i32):
 // CHECK: %[[M:.*]] = arith.muli %[[X]], %c128_i32
 // CHECK: scf.for %[[K:.*]] = %c0_i32 to %arg3 step %c64_i32{{.*}} {
@@ -19,7 +19,7 @@
 // CHECK-NEXT: tile.tma_load %arg1[%{{.*}}, %[[K]] : i32, i32] to %[[SB]] signals %[[RING]][%[[SLOT]]]
 // CHECK-NEXT: }
 // CHECK: } consumer {
-// CHECK: tile.work_loop {
+// CHECK: tile.work_loop band %{{.*}} {
 // CHECK: scf.for
 // CHECK-NEXT: %[[READ:.*]] = tile.ring_acquire %[[RING]]
 // CHECK: tile.smem_trans

@@ -38,10 +38,11 @@ void retire(Emitter& e) {
 }
 
 /// Position along x and y of number `inPlane` of a plane of the grid, in bands of x (see the op).
-std::pair<llvm::Value*, llvm::Value*> placeInBands(Emitter& e, llvm::Value* inPlane, int band) {
+std::pair<llvm::Value*, llvm::Value*> placeInBands(Emitter& e, llvm::Value* inPlane, llvm::Value* band) {
   llvm::IRBuilder<>& b = e.b;
   const auto& grid = e.roles().grid;
-  llvm::Value* bands = b.CreateUDiv(b.CreateAdd(grid[0], e.i32(band - 1)), e.i32(band));
+  band = b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, band, grid[0]);
+  llvm::Value* bands = b.CreateUDiv(b.CreateAdd(grid[0], b.CreateSub(band, e.i32(1))), band);
   llvm::Value* width = b.CreateUDiv(b.CreateAdd(grid[0], b.CreateSub(bands, e.i32(1))), bands);
   llvm::Value* size = b.CreateMul(width, grid[1]);
   llvm::Value *begin = b.CreateMul(b.CreateUDiv(inPlane, size), width), *rest = b.CreateURem(inPlane, size);
@@ -89,7 +90,7 @@ LogicalResult emitWorkLoop(Emitter& e, WorkLoopOp op) {
   if (op.getBand()) {
     llvm::Value* plane = b.CreateMul(roles.grid[0], roles.grid[1]);
     std::tie(roles.program[0], roles.program[1]) =
-        placeInBands(e, b.CreateURem(position, plane), static_cast<int>(op.getBand()));
+        placeInBands(e, b.CreateURem(position, plane), e.scalar(op.getBand()));
     roles.program[2] = b.CreateUDiv(position, plane);
   } else {
     llvm::Value* rest = b.CreateUDiv(position, roles.grid[0]);

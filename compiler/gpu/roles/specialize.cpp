@@ -19,7 +19,6 @@
 #include "compiler/gpu/access/tma_box.h"
 #include "compiler/gpu/dot_passes.h"
 #include "compiler/gpu/forms/shared_memory.h"
-#include "compiler/gpu/roles/bands.h"
 #include "compiler/gpu/roles/multicast.h"
 #include "compiler/gpu/roles/role_memory.h"
 #include "llvm/ADT/SetOperations.h"
@@ -77,7 +76,8 @@ class Specializer {
       return false;
     }
     markShared(func_, plan->groups.groups(), plan->slice, facts);
-    plan->band = bandOf(func_, plan->groups.groups(), plan->slice, plan->roles.programs);
+    if (!options_.fewPrograms)  // they are all there at the same time
+      plan->bands = bandsOf(func_, plan->groups.groups(), plan->slice, plan->roles.programs);
     tellWishes(plan->memory);
     const RegisterEstimate registers = estimateRegisters(func_, numWarps);
     tellRegisters(registers, plan->roles);

@@ -4,6 +4,7 @@
 
 #include "compiler/analysis/facts.h"
 #include "compiler/gpu/rings/plan.h"
+#include "compiler/gpu/roles/bands.h"
 #include "compiler/gpu/roles/role_slice.h"
 
 namespace tile::ir {
@@ -48,7 +49,7 @@ struct RoleDecisions {
   llvm::DenseSet<mlir::Operation*> alternating;  ///< shares with two buffers that take turns
   llvm::DenseSet<mlir::Operation*> byThreads;    ///< copies that the producer's threads make
   std::vector<int> rawRings;                     ///< by ring: index in `memory` of the one it is turned from; -1: none
-  int band = 0;                                  ///< of the grid, see bands.h
+  Bands bands;                                   ///< of the grid
 };
 /// Rewrites the kernel; nothing can fail any more.
 void rewriteWithRoles(mlir::func::FuncOp func, RoleDecisions& plan);

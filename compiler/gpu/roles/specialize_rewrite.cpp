@@ -87,6 +87,7 @@ class Rewriter {
                                    plan_.roles.warpgroups * 4 + ownWarps +
                                        (plan_.turner ? SpecializeOp::kTurnerWarps : 0),
                                    true, kQueuePayload, RingAllocOp::kBulkFill, /*turned=*/false, IntegerAttr());
+    band_ = widthOfLaunch(outside_, loc_, plan_.bands);
   }
 
   /// The ring that holds the tiles of another ring before they are transposed.
@@ -105,7 +106,7 @@ class Rewriter {
 
   Block* workLoop(Block& role) {
     OpBuilder builder = OpBuilder::atBlockEnd(&role);
-    auto loop = WorkLoopOp::create(builder, loc_, queue_, static_cast<uint32_t>(plan_.band));
+    auto loop = WorkLoopOp::create(builder, loc_, queue_, band_);
     Block& body = loop.getBody().emplaceBlock();
     for (int axis = 0; axis < 3; ++axis) body.addArgument(builder.getI32Type(), loc_);
     return &body;
@@ -393,7 +394,7 @@ class Rewriter {
   std::vector<Ring> rawRings_;  ///< by ring; empty where nothing is turned
   std::vector<AlternatingBuffers> alternating_;
   SmallVector<Value> stagings_;
-  Value queue_;
+  Value queue_, band_;  // null: none
 };
 
 }  // namespace
