@@ -132,7 +132,7 @@ auto glu_grads = kernel("user_glu_grads", [](const LayerCfg& c, Tensor<const bfl
   return Grid{cdiv(down.shape[1], c.BN), cdiv(dy.shape[0], c.BM)};
 });
 Register r3("glu_grads", [](Env& e) {
-  const auto c = layer_cfg(e, {128, 128, 64}, {64, 32, 32});
+  const auto c = layer_cfg(e, {128, 96, 64}, {64, 32, 32});
   const int M = e.big ? 8192 : 70, F = e.big ? 8192 : 88, K = e.big ? 4096 : 104;
   auto dy = random<bfloat16>(e, size_t(M) * K), down = random<bfloat16>(e, size_t(K) * F, -.2, .2);
   auto gate_up = random<bfloat16>(e, size_t(M) * 2 * F, -3, 3);

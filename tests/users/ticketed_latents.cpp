@@ -5,7 +5,7 @@ namespace users {
 namespace {
 
 struct LatentCfg {
-  int H = 16, page = 64, C = 512, R = 64, splits = 8;  // heads of a program, rows of a page, latent and rotary numbers
+  int H = 16, page = 64, C = 512, R = 64, splits = 8, merged = 64;  // heads of a program, rows of a page, numbers of a key
 };
 struct Part {  // of softmax: maximum (log2), sum, values
   Tile m, l, acc;
@@ -41,22 +41,25 @@ auto ticket_latents = kernel("user_ticket_latents", [](const LatentCfg& c, Tenso
   store(ml_parts + (row.col() * 2 + 1), p.l);
   auto ticket = atomic_add(tickets + group, uint32_t(1));
   return_if(ticket != uint32_t(c.splits - 1));
-  Part all{full({c.H, 1}, -INFINITY, f32), zeros({c.H, 1}, f32), zeros({c.H, c.C}, f32)};
-  for (auto s : range(0, c.splits)) {
-    auto r = ((group * c.splits + s) * c.H + arange(0, c.H)).col();
-    auto m = load(ml_parts + r * 2), l = load(ml_parts + (r * 2 + 1));
-    auto top = max(all.m, m), at = where(top == -INFINITY, 0.f, top);
-    auto keep = exp2(all.m - at), more = exp2(m - at);
-    all.acc = all.acc * keep + load(acc_parts + (cast(r, i64) * c.C + arange(0, c.C).row())) * more;
-    all.l = all.l * keep + l * more;
-    all.m = top;
+  auto ml = [&](const Tile& s) { return ml_parts + (((group * c.splits + s) * c.H + arange(0, c.H)) * 2).col(); };
+  Tile most = full({c.H, 1}, -INFINITY, f32), total = zeros({c.H, 1}, f32);
+  for (auto s : range(0, c.splits)) most = max(most, load(ml(s)));
+  most = where(most == -INFINITY, 0.f, most);
+  for (auto s : range(0, c.splits)) total += load(ml(s) + 1) * exp2(load(ml(s)) - most);
+  auto inverse = 1.f / where(total == 0.f, 1.f, total);
+  for (auto d : range(0, c.C, c.merged)) {
+    Tile sum = zeros({c.H, c.merged}, f32);
+    for (auto s : range(0, c.splits)) {
+      auto r = ((group * c.splits + s) * c.H + arange(0, c.H)).col();
+      sum += load(acc_parts + (cast(r, i64) * c.C + (d + arange(0, c.merged)).row())) * exp2(load(ml(s)) - most);
+    }
+    out.store({b, h, d}, reshape(cast(sum * inverse, bf16), {1, c.H, c.merged}));
   }
-  out.store({b, h, 0}, reshape(cast(all.acc / where(all.l == 0.f, 1.f, all.l), bf16), {1, c.H, c.C}));
   store(tickets + group, uint32_t(0));
 }).grid([](const LatentCfg& c, const auto& q, const auto&...) { return Grid{c.splits, cdiv(q.shape[1], c.H), q.shape[0]}; });
 Register r1("ticket_latents", [](Env& e) {
-  LatentCfg c = e.big ? LatentCfg{.H = 64} : LatentCfg{8, 16, 64, 16, 3};
-  c.H = e.field("H", c.H), c.splits = e.field("splits", c.splits), c.page = e.field("page", c.page);
+  LatentCfg c = e.big ? LatentCfg{.H = 64} : LatentCfg{8, 16, 64, 16, 3, 32};
+  c.H = e.field("H", c.H), c.splits = e.field("splits", c.splits), c.page = e.field("page", c.page), c.merged = e.field("merged", c.merged);
   const int B = e.big ? 8 : 4, H = e.big ? 128 : 16, most = e.big ? 8192 : 100, width = c.C + c.R, most_pages = cdiv(most, c.page);
   const int all_pages = B * most_pages;
   auto ql = random<bfloat16>(e, size_t(B) * H * c.C), qr = random<bfloat16>(e, size_t(B) * H * c.R);
