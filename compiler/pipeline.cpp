@@ -203,9 +203,9 @@ Result<KernelBinary> assembleGpu(mlir::ModuleOp module, mlir::func::FuncOp kerne
   return binary;
 }
 
-/// Whether one warpgroup of consumers has the multiprocessor for itself, of a number of warps that nobody asked for, and
-/// two could divide the rows of all products: what a thread holds turned out to leave no room for a second program, and
-/// tensor cores would pause whenever the one computes something else.
+/// Whether one warpgroup of consumers has the multiprocessor for itself, of a number of warps that nobody asked for,
+/// and two could divide the rows of all products: what a thread holds turned out to leave no room for a second program,
+/// and tensor cores would pause whenever the one computes something else.
 bool isLoneByOurChoice(mlir::func::FuncOp kernel, mlir::ModuleOp given, const CompileOptions& options) {
   constexpr int64_t kRowsOfTwo = 128;
   if (options.numWarps || warpsOf(kernel) != 4 || (*findKernel(given))->hasAttr("tile.num_warps")) return false;

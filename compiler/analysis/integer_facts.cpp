@@ -265,7 +265,8 @@ class Rules {
     // The least of two numbers has the least of their quotients: rows past the end that are the last one.
     Operation* chosen = isRest || isUnsigned ? nullptr : op_->getOperand(0).getDefiningOp();
     if (isa_and_nonnull<arith::MinSIOp, arith::MaxSIOp>(chosen)) {
-      const AxisFacts either = eitherAxis(divisionAxis(chosen->getOperand(0), by), divisionAxis(chosen->getOperand(1), by));
+      const AxisFacts either =
+          eitherAxis(divisionAxis(chosen->getOperand(0), by), divisionAxis(chosen->getOperand(1), by));
       for (auto [all, one] : llvm::zip(axis.constancy, either.constancy)) all = std::max(all, one);
     }
     return found(axis, range);

@@ -21,7 +21,8 @@ ArrayRef<int64_t> shapeOf(Value value) {
 bool isReasonable(const LinearForm& form) {
   auto small = [](int64_t f) { return -kLargestFactor <= f && f <= kLargestFactor; };
   return small(form.iv) && form.constant >= -(int64_t{1} << 40) && form.constant <= int64_t{1} << 40 &&
-         form.rest.min >= -(int64_t{1} << 40) && form.rest.max <= int64_t{1} << 40 && form.symbols.size() <= 8 && llvm::all_of(form.symbols, [&](auto& s) { return small(s.second); }) &&
+         form.rest.min >= -(int64_t{1} << 40) && form.rest.max <= int64_t{1} << 40 && form.symbols.size() <= 8 &&
+         llvm::all_of(form.symbols, [&](auto& s) { return small(s.second); }) &&
          llvm::all_of(form.dims, small);
 }
 
@@ -94,7 +95,8 @@ Range LinearForm::coordinateRange(ArrayRef<int64_t> shape) const {
 std::optional<LinearForm> LinearForms::asRest(Value value) const {
   const ArrayRef<int64_t> shape = shapeOf(value);
   const Range range = facts_.rangeOf(value);
-  if (shape.empty() || range == fullRange(64) || range.max - range.min >= *llvm::max_element(shape)) return std::nullopt;
+  if (shape.empty() || range == fullRange(64) || range.max - range.min >= *llvm::max_element(shape))
+    return std::nullopt;
   LinearForm form;
   form.dims.assign(shape.size(), 0);
   form.rest = range;

@@ -1,10 +1,10 @@
 // count_steps.cpp - integers that a loop advances by the same number in every iteration are computed from a counter,
 // not carried.
 // Before: a carried tile of integers to which every iteration adds one number (`columns += 64`)
-// After:  its initial value plus a carried scalar; where that scalar advances by a multiple of the loop's step, or by just
-//         that step, and its last value is not read, plus the induction variable times a constant
-// What iterations begin with (`tile += programs`, from one step before the first tile) they end with: then such a number
-// begins at what the first iteration makes of it.
+// After:  its initial value plus a carried scalar; where that scalar advances by a multiple of the loop's step, or by
+//         just that step, and its last value is not read, plus the induction variable times a constant
+// What iterations begin with (`tile += programs`, from one step before the first tile) they end with: then such a
+// number begins at what the first iteration makes of it.
 // Masks and addresses then look as if they had been written with the induction variable: its range is known, layouts
 // can choose where the initial tile lies, and the scalar becomes part of an address's base.
 #include "compiler/dialect/dialect.h"
@@ -130,7 +130,8 @@ class CountStepsPass : public impl::CountStepsBase<CountStepsPass> {
     BlockArgument arg = loop.getRegionIterArg(number);
     auto add = loop.getYieldedValues()[number].getDefiningOp<arith::AddIOp>();
     if (!add || arg.getType() != loop.getInductionVar().getType() || !loop.getResult(number).use_empty()) return;
-    const bool steps = (add.getLhs() == arg && add.getRhs() == loop.getStep()) || (add.getRhs() == arg && add.getLhs() == loop.getStep());
+    const Value step = loop.getStep(), a = add.getLhs(), b = add.getRhs();
+    const bool steps = (a == arg && b == step) || (b == arg && a == step);
     if (!steps || loop.getInitArgs()[number] != loop.getLowerBound()) return;
     arg.replaceAllUsesWith(loop.getInductionVar());
     loop.getBody()->getTerminator()->setOperand(number, arg);  // unread: goes

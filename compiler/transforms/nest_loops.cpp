@@ -53,8 +53,9 @@ struct Counter {
     return isEqual(condition, [&](Value a, Value b) { return a == at && isNumber(b, 0); });
   }
   bool isLast(Value condition) const {
-    return isEqual(condition, [&](Value a, Value b) { return (a == at && isMore(n, b, 1)) || (b == n && isMore(a, at, 1)) ||
-                                                             (a == at && isMore(b, n, -1)); });
+    return isEqual(condition, [&](Value a, Value b) {
+      return (a == at && (isMore(n, b, 1) || isMore(b, n, -1))) || (b == n && isMore(a, at, 1));
+    });
   }
 };
 
@@ -70,7 +71,8 @@ bool startsAgain(Value next, Value from, Value n) {
 /// The counter of a loop, with n one of the two factors of its number of iterations.
 std::optional<Counter> counterOf(scf::ForOp loop, Value n, Value times) {
   for (auto [arg, next, init] : llvm::zip(loop.getRegionIterArgs(), loop.getYieldedValues(), loop.getInitArgs())) {
-    if (arg.getType() != n.getType() || !loop.getTiedLoopResult(arg).use_empty() || !startsAgain(next, arg, n)) continue;
+    if (arg.getType() != n.getType() || !loop.getTiedLoopResult(arg).use_empty()) continue;
+    if (!startsAgain(next, arg, n)) continue;
     Counter counter{n, times, arg, arg, {}};
     if (isNumber(init, 0)) return counter;
     if (!isNumber(init, -1) && !isMore(init, n, -1)) continue;
@@ -99,7 +101,8 @@ class Section {
   bool canMake(Value v) const {
     if (map.contains(v) || isOutside(v)) return true;
     Operation* op = v.getDefiningOp();
-    return op && op->getBlock() == body_ && op->getNumRegions() == 0 && isMemoryEffectFree(op) && !isa<DotOp, BatchDotOp>(op) &&
+    return op && op->getBlock() == body_ && op->getNumRegions() == 0 && isMemoryEffectFree(op) &&
+           !isa<DotOp, BatchDotOp>(op) &&
            llvm::all_of(op->getOperands(), [&](Value operand) { return canMake(operand); });
   }
   /// Makes what the op and its regions read.
@@ -133,7 +136,8 @@ class Section {
 /// A branch without `else`, but for values that it hands on, or a choice, by a condition of the counter.
 bool onlyThen(Operation* op) {
   auto branch = dyn_cast<scf::IfOp>(op);
-  return isa<arith::SelectOp>(op) || (branch && (branch.getElseRegion().empty() || llvm::hasSingleElement(*branch.elseBlock())));
+  if (!branch) return isa<arith::SelectOp>(op);
+  return branch.getElseRegion().empty() || llvm::hasSingleElement(*branch.elseBlock());
 }
 Value conditionOf(Operation* op) { return onlyThen(op) ? op->getOperand(0) : Value(); }
 /// What the result is where the condition does not hold.
@@ -179,7 +183,8 @@ class Nest {
     llvm::SmallPtrSet<void*, 8> seen;  // of this op
     for (OpResult result : op.getResults()) {
       auto arg = dyn_cast<BlockArgument>(otherwise(result));
-      if (!arg || !seen.insert(arg.getAsOpaquePointer()).second || arg.getOwner() != body() || arg == loop_.getInductionVar() || arg == counter_.carried || begun_.contains(arg) ||
+      if (!arg || !seen.insert(arg.getAsOpaquePointer()).second || begun_.contains(arg)) return false;
+      if (arg.getOwner() != body() || arg == loop_.getInductionVar() || arg == counter_.carried ||
           !llvm::all_of(arg.getUsers(), [&](Operation* user) { return isIn(set, user); }))
         return false;
     }
@@ -300,7 +305,8 @@ void Nest::rewrite() {
   for (BlockArgument arg : args)
     middle.map.map(current(arg), isChanged(arg) ? inner.getRegionIterArg(carried++) : front.map.lookup(current(arg)));
   for (Operation& op : body()->without_terminator())
-    if (!first_.contains(&op) && !last_.contains(&op) && !counter_.steps.contains(&op) && counter_.at.getDefiningOp() != &op)
+    if (!first_.contains(&op) && !last_.contains(&op) && !counter_.steps.contains(&op) &&
+        counter_.at.getDefiningOp() != &op)
       b.clone(op, middle.map);
   SmallVector<Value> nexts;
   for (BlockArgument arg : args)
@@ -318,7 +324,8 @@ void Nest::rewrite() {
   for (BlockArgument arg : args) results.push_back(behind.map.lookupOrDefault(yielded(arg)));
   scf::YieldOp::create(b, loc, results);
 
-  for (auto [arg, result] : llvm::zip(args, outer.getResults())) loop_.getTiedLoopResult(arg).replaceAllUsesWith(result);
+  for (auto [arg, result] : llvm::zip(args, outer.getResults()))
+    loop_.getTiedLoopResult(arg).replaceAllUsesWith(result);
   loop_.erase();
 }
 

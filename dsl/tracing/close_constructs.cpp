@@ -132,7 +132,8 @@ void Tracer::close_loop() {
   Frame f = pop();
   const bool assigns = std::any_of(f.carries.begin(), f.carries.end(), [](const Carry& c) { return c.written; });
   // A condition that reads memory may be all there is to a loop: it waits for others.
-  const bool waits = f.before && llvm::any_of(*f.before, [](mlir::Operation& op) { return !mlir::isMemoryEffectFree(&op); });
+  auto touchesMemory = [](mlir::Operation& op) { return !mlir::isMemoryEffectFree(&op); };
+  const bool waits = f.before && llvm::any_of(*f.before, touchesMemory);
   if (!waits) remark_if_empty(f.block, assigns || !f.first_values.empty(), f.before ? "while_" : "range", f.loc);
 
   auto replace_stand_in = [&](const Carry& c) {

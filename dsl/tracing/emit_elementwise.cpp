@@ -294,8 +294,8 @@ std::string literal_fault(Op op, const Operand& right, DType dtype) {
   return "";
 }
 
-/// Counts of shifts are numbers below the width, of either sign: those beside an unsigned (signed) value become unsigned
-/// (signed).
+/// Counts of shifts are numbers below the width, of either sign: those beside an unsigned (signed) value become
+/// unsigned (signed).
 Operand count_beside(Tracer& t, const Operand& shifted, const Operand& count) {
   if (shifted.kind != Operand::value || count.kind != Operand::value) return count;
   const Value from = use(t, count), beside = use(t, shifted);
@@ -307,7 +307,8 @@ Operand count_beside(Tracer& t, const Operand& shifted, const Operand& count) {
   const bool is_unsigned = d >= DType::u8, wants_unsigned = like >= DType::u8;
   if (is_unsigned == wants_unsigned) return count;
   Operand same = count;
-  same.v = convert_value(t, from, static_cast<DType>(static_cast<int>(d) + (wants_unsigned ? kApart : -kApart)), count.loc);
+  const auto converted = static_cast<DType>(static_cast<int>(d) + (wants_unsigned ? kApart : -kApart));
+  same.v = convert_value(t, from, converted, count.loc);
   return same;
 }
 

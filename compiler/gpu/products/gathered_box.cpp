@@ -162,7 +162,8 @@ class BoxRaiser {
   /// Places of which those past an end are others: `rows % M`, `where(rows < M, rows, 0)`, `min(rows, M - 1)`.
   static bool replacesRows(Value v) {
     Operation* op = v.getDefiningOp();
-    if (auto choice = dyn_cast_or_null<arith::SelectOp>(op)) return isa<RankedTensorType>(choice.getCondition().getType());
+    if (auto choice = dyn_cast_or_null<arith::SelectOp>(op))
+      return isa<RankedTensorType>(choice.getCondition().getType());
     return isa_and_nonnull<arith::RemSIOp, arith::MinSIOp>(op);
   }
   /// The bound behind which the op gives other places than `count`.
