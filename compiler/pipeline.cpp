@@ -6,8 +6,10 @@
 #include "compiler/compiler.h"
 #include "compiler/diagnostics.h"
 #include "compiler/dialect/dialect.h"
+#include "compiler/dialect/warps.h"
 #include "compiler/gpu/dot_passes.h"
 #include "compiler/gpu/few_programs.h"
+#include "compiler/gpu/forms/mma_table.h"
 #include "compiler/gpu/forms/shared_memory.h"
 #include "compiler/gpu/gpu.h"
 #include "compiler/gpu/small_steps.h"
@@ -201,6 +203,22 @@ Result<KernelBinary> assembleGpu(mlir::ModuleOp module, mlir::func::FuncOp kerne
   return binary;
 }
 
+/// Whether one warpgroup of consumers has the multiprocessor for itself, of a number of warps that nobody asked for,
+/// and two could divide the rows of all products: what a thread holds turned out to leave no room for a second program,
+/// and tensor cores would pause whenever the one computes something else.
+bool isLoneByOurChoice(mlir::func::FuncOp kernel, mlir::ModuleOp given, const CompileOptions& options) {
+  constexpr int64_t kRowsOfTwo = 128;
+  if (options.numWarps || warpsOf(kernel) != 4 || (*findKernel(given))->hasAttr("tile.num_warps")) return false;
+  bool isLone = false, fits = true;
+  kernel.walk([&](SpecializeOp roles) { isLone = roles.getPrograms() == 1 && !kernel->hasAttr("tile.programs"); });
+  if (!isLone) return false;
+  kernel.walk([&](MmaOp product) {
+    const int along = product.getWarpsM() == 4 ? 0 : 1;
+    fits &= isWgmma(product.getEngine()) && product.getAcc().getType().getShape()[along] >= kRowsOfTwo;
+  });
+  return fits;
+}
+
 /// One way through the GPU passes and the assembler. `given`: the module as it came, which the passes rewrite.
 /// `fitsOneWarp` becomes stepsFitOneWarp.
 Result<KernelBinary> compileGpuOnce(mlir::ModuleOp module, mlir::ModuleOp given, mlir::func::FuncOp kernel,
@@ -227,6 +245,13 @@ Result<KernelBinary> compileGpuOnce(mlir::ModuleOp module, mlir::ModuleOp given,
         with.raiseBoxes = false;
         startAgain("matrices stay gathered through pointers: without producer warps boxes of views are no better");
         error = run(addProductPasses);
+      }
+      if (!error && isLoneByOurChoice(kernel, given, with)) {
+        const bool varies = kernel->hasAttr(kVariesWithGridAttr);
+        with.numWarps = 8;
+        startAgain("8 warps: threads of four hold too much for a second program beside theirs");
+        error = run(addProductPasses);
+        if (varies) kernel->setAttr(kVariesWithGridAttr, mlir::UnitAttr::get(module.getContext()));
       }
       return error ? error : run(addLayoutPasses);
     });

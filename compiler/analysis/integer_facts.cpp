@@ -237,7 +237,6 @@ class Rules {
     const Range dividend = range(0), divisor = range(1);
     const bool isShift = isa<arith::ShRSIOp, arith::ShRUIOp>(op_), isRest = isa<arith::RemSIOp, arith::RemUIOp>(op_);
     const bool ceils = isa<arith::CeilDivSIOp, arith::CeilDivUIOp>(op_);
-    const bool floors = isa<arith::FloorDivSIOp, arith::ShRSIOp>(op_);
     const bool isUnsigned = isa<arith::DivUIOp, arith::CeilDivUIOp, arith::RemUIOp, arith::ShRUIOp>(op_);
 
     Range by = divisor;
@@ -262,10 +261,28 @@ class Rules {
     else if (isa<arith::RemSIOp>(op_))
       range = remRange(dividend, by, bits_);
 
+    AxisFacts axis = divisionAxis(op_->getOperand(0), by);
+    // The least of two numbers has the least of their quotients: rows past the end that are the last one.
+    Operation* chosen = isRest || isUnsigned ? nullptr : op_->getOperand(0).getDefiningOp();
+    if (isa_and_nonnull<arith::MinSIOp, arith::MaxSIOp>(chosen)) {
+      const AxisFacts either =
+          eitherAxis(divisionAxis(chosen->getOperand(0), by), divisionAxis(chosen->getOperand(1), by));
+      for (auto [all, one] : llvm::zip(axis.constancy, either.constancy)) all = std::max(all, one);
+    }
+    return found(axis, range);
+  }
+
+  /// Of the dividend by numbers of the range, as this division rounds.
+  AxisFacts divisionAxis(Value dividend, Range by) const {
+    const bool isRest = isa<arith::RemSIOp, arith::RemUIOp>(op_);
+    const bool ceils = isa<arith::CeilDivSIOp, arith::CeilDivUIOp>(op_);
+    const bool floors = isa<arith::FloorDivSIOp, arith::ShRSIOp>(op_);
+    const bool isUnsigned = isa<arith::DivUIOp, arith::CeilDivUIOp, arith::RemUIOp, arith::ShRUIOp>(op_);
+    const AxisFacts a = known_.of(dividend), b = axis(1);
     // Multiples of a constant divisor have no rest, of either sign.
     const bool isExact = by.isConstant() && by.min > 0 && elementDivisibility(a) % by.min == 0;
-    const bool likeFloor = isUnsigned || floors || dividend.isNonNegative() || isExact ||
-                           dividesByNumberOfLaunch(op_->getOperand(0).getDefiningOp());
+    const bool likeFloor = isUnsigned || floors || known_.rangeOf(dividend).isNonNegative() || isExact ||
+                           dividesByNumberOfLaunch(dividend.getDefiningOp());
     AxisFacts axis = elementwiseAxis(shape_, {a, b});
     // By a number of the launch (the tutorial's `rows % M`): dividends are taken not to be negative, as their range
     // can rarely be known, and neither are quotients and remainders. README of the language says so.
@@ -275,7 +292,7 @@ class Rules {
       axis = isRest ? floorRemAxis(a, by.min) : floorDivAxis(a, by.min);
     else if (by.isConstant() && by.min > 0 && isRest)  // the remainder of a multiple is a multiple, of either sign
       for (int64_t& d : axis.divisibility) d = std::min(elementDivisibility(a), powerOfTwoIn(by.min));
-    return found(axis, range);
+    return axis;
   }
 
   /// A quotient rounded down, or a remainder, by what is not known while compiling, but the same for all elements.

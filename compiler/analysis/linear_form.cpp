@@ -21,7 +21,8 @@ ArrayRef<int64_t> shapeOf(Value value) {
 bool isReasonable(const LinearForm& form) {
   auto small = [](int64_t f) { return -kLargestFactor <= f && f <= kLargestFactor; };
   return small(form.iv) && form.constant >= -(int64_t{1} << 40) && form.constant <= int64_t{1} << 40 &&
-         form.symbols.size() <= 8 && llvm::all_of(form.symbols, [&](auto& s) { return small(s.second); }) &&
+         form.rest.min >= -(int64_t{1} << 40) && form.rest.max <= int64_t{1} << 40 && form.symbols.size() <= 8 &&
+         llvm::all_of(form.symbols, [&](auto& s) { return small(s.second); }) &&
          llvm::all_of(form.dims, small);
 }
 
@@ -50,7 +51,7 @@ std::optional<SmallVector<int64_t, 2>> reshaped(ArrayRef<int64_t> factors, Array
 }  // namespace
 
 bool LinearForm::isConstant() const {
-  return iv == 0 && symbols.empty() && llvm::all_of(dims, [](int64_t f) { return f == 0; });
+  return iv == 0 && rest == Range{0, 0} && symbols.empty() && llvm::all_of(dims, [](int64_t f) { return f == 0; });
 }
 
 void LinearForm::add(Value symbol, int64_t factor) {
@@ -67,6 +68,8 @@ LinearForm LinearForm::scaled(int64_t factor) const {
   form.iv *= factor;
   for (auto& symbol : form.symbols) symbol.second *= factor;
   for (int64_t& dim : form.dims) dim *= factor;
+  form.rest = {rest.min * factor, rest.max * factor};
+  if (factor < 0) std::swap(form.rest.min, form.rest.max);
   if (factor == 0) form.symbols.clear();
   return form;
 }
@@ -75,6 +78,7 @@ LinearForm LinearForm::plus(const LinearForm& other) const {
   LinearForm form = *this;
   form.constant += other.constant;
   form.iv += other.iv;
+  form.rest = {form.rest.min + other.rest.min, form.rest.max + other.rest.max};
   for (auto [symbol, factor] : other.symbols) form.add(symbol, factor);
   if (form.dims.empty()) form.dims.assign(other.dims.size(), 0);
   for (auto [i, factor] : llvm::enumerate(other.dims)) form.dims[i] += factor;
@@ -82,9 +86,21 @@ LinearForm LinearForm::plus(const LinearForm& other) const {
 }
 
 Range LinearForm::coordinateRange(ArrayRef<int64_t> shape) const {
-  Range range{0, 0};
+  Range range = rest;
   for (auto [factor, size] : llvm::zip(dims, shape)) (factor > 0 ? range.max : range.min) += factor * (size - 1);
   return range;
+}
+
+/// A tile whose numbers are no further apart than those that count along one of its dims.
+std::optional<LinearForm> LinearForms::asRest(Value value) const {
+  const ArrayRef<int64_t> shape = shapeOf(value);
+  const Range range = facts_.rangeOf(value);
+  if (shape.empty() || range == fullRange(64) || range.max - range.min >= *llvm::max_element(shape))
+    return std::nullopt;
+  LinearForm form;
+  form.dims.assign(shape.size(), 0);
+  form.rest = range;
+  return isReasonable(form) ? std::optional(form) : std::nullopt;
 }
 
 std::optional<LinearForm> LinearForms::of(Value value, SmallVectorImpl<FittingForm>& fitting) {
@@ -175,7 +191,7 @@ std::optional<LinearForm> LinearForms::of(Value value, SmallVectorImpl<FittingFo
         for (auto [i, from] : llvm::enumerate(trans.getPermutation())) turned.dims[i] = a->dims[from];
         return turned;
       })
-      .Default([](Operation*) { return std::nullopt; });
+      .Default([&](Operation*) { return asRest(value); });
 }
 
 }  // namespace tile::ir

@@ -1,8 +1,10 @@
 // count_steps.cpp - integers that a loop advances by the same number in every iteration are computed from a counter,
 // not carried.
 // Before: a carried tile of integers to which every iteration adds one number (`columns += 64`)
-// After:  its initial value plus a carried scalar; where that scalar advances by a multiple of the loop's step, and its
-//         last value is not read, plus the induction variable times a constant
+// After:  its initial value plus a carried scalar; where that scalar advances by a multiple of the loop's step, or by
+//         just that step, and its last value is not read, plus the induction variable times a constant
+// What iterations begin with (`tile += programs`, from one step before the first tile) they end with: then such a
+// number begins at what the first iteration makes of it.
 // Masks and addresses then look as if they had been written with the induction variable: its range is known, layouts
 // can choose where the initial tile lies, and the scalar becomes part of an address's base.
 #include "compiler/dialect/dialect.h"
@@ -56,7 +58,8 @@ class CountStepsPass : public impl::CountStepsBase<CountStepsPass> {
     getOperation().walk([&](scf::ForOp loop) { loops.push_back(loop); });
     for (scf::ForOp loop : loops) {
       for (unsigned i = 0, count = loop.getNumRegionIterArgs(); i < count; ++i) loop = asNumber(loop, i);
-      for (unsigned i = 0; i < loop.getNumRegionIterArgs(); ++i) inStep(loop, i);
+      for (unsigned i = 0; i < loop.getNumRegionIterArgs(); ++i) stepAtEnd(loop, i);
+      for (unsigned i = 0; i < loop.getNumRegionIterArgs(); ++i) inStep(loop, i), withLoop(loop, i);
     }
   }
 
@@ -99,6 +102,39 @@ class CountStepsPass : public impl::CountStepsBase<CountStepsPass> {
       b.replaceAllUsesWith(result, tileAt(made.getResult(fresh)));
     }
     return made;
+  }
+
+  /// A number that nobody reads before its step.
+  static void stepAtEnd(scf::ForOp loop, unsigned number) {
+    BlockArgument arg = loop.getRegionIterArg(number);
+    auto add = loop.getYieldedValues()[number].getDefiningOp<arith::AddIOp>();
+    if (!isa<IntegerType>(arg.getType()) || !add || !arg.hasOneUse() || !loop.getResult(number).use_empty()) return;
+    const bool swapped = add.getRhs() == arg;
+    if (add->getBlock() != loop.getBody() || (!swapped && add.getLhs() != arg)) return;
+    Value by = swapped ? add.getLhs() : add.getRhs();
+    // What is read only to be carried is as well off as it is.
+    if (!loop.isDefinedOutsideOfLoop(by) || add->hasOneUse()) return;
+
+    OpBuilder b(loop);
+    const Location loc = add.getLoc();
+    loop.getInitArgsMutable()[number].set(b.createOrFold<arith::AddIOp>(loc, loop.getInitArgs()[number], by));
+    add.getResult().replaceAllUsesWith(arg);
+    Operation* yield = loop.getBody()->getTerminator();
+    b.setInsertionPoint(yield);
+    yield->setOperand(number, arith::AddIOp::create(b, loc, arg, by));
+    add->erase();
+  }
+
+  /// A number that goes with the induction variable, and begins where that does; nobody asks for its last value.
+  static void withLoop(scf::ForOp loop, unsigned number) {
+    BlockArgument arg = loop.getRegionIterArg(number);
+    auto add = loop.getYieldedValues()[number].getDefiningOp<arith::AddIOp>();
+    if (!add || arg.getType() != loop.getInductionVar().getType() || !loop.getResult(number).use_empty()) return;
+    const Value step = loop.getStep(), a = add.getLhs(), b = add.getRhs();
+    const bool steps = (a == arg && b == step) || (b == arg && a == step);
+    if (!steps || loop.getInitArgs()[number] != loop.getLowerBound()) return;
+    arg.replaceAllUsesWith(loop.getInductionVar());
+    loop.getBody()->getTerminator()->setOperand(number, arg);  // unread: goes
   }
 
   /// A number that is what it began with, plus a whole multiple of the induction variable; nobody asks for its last

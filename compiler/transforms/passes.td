@@ -104,6 +104,11 @@ def CountWhiles : Pass<"tile-count-whiles", "::mlir::func::FuncOp"> {
                            "::mlir::scf::SCFDialect"];
 }
 
+def NestLoops : Pass<"tile-nest-loops", "::mlir::func::FuncOp"> {
+  let summary = "loops over the blocks of all tiles, with a counter that starts again, become loops over blocks in loops over tiles";
+  let dependentDialects = ["::tile::ir::TileDialect", "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
+}
+
 def CountSteps : Pass<"tile-count-steps", "::mlir::func::FuncOp"> {
   let summary = "integers that loops advance by one number in every iteration are computed from a counter, not carried";
   let dependentDialects = ["::tile::ir::TileDialect", "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];

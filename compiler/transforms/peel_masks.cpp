@@ -1,7 +1,7 @@
 // peel_masks.cpp - a mask that only the first or last iterations of a loop need is computed in those alone.
 // Before: a loop with products selects `where(visible, scores, constant)`; `visible` is a conjunction of comparisons
 //         between index tiles that are linear in the induction variable, as at the diagonal or the ragged end of
-//         attention.
+//         attention; places of rows may be any numbers close together (`first + row / 8` of heads that share a tile).
 // After:  up to three loops in a row with the same body: [lb, lo) masked, [lo, hi) with the scores as they are,
 //         [hi, ub) masked. Parts that cannot exist are left out.
 // Loads and stores under the same comparisons lose their masks in the middle loop, too (and with them, what hides that
@@ -42,7 +42,7 @@ constexpr int64_t kSmall = int64_t{1} << 44;  ///< values of more bits are looke
 /// The comparisons of one loop as forms without coordinates, and what must fit for them to be linear.
 class Conditions {
  public:
-  Conditions(scf::ForOp loop, const Facts& facts) : loop_(loop), facts_(facts), forms_(loop) {}
+  Conditions(scf::ForOp loop, const Facts& facts) : loop_(loop), facts_(facts), forms_(loop, facts) {}
 
   /// What makes a condition false.
   enum class Where : uint8_t { nowhere, start, anywhere };
@@ -102,7 +102,7 @@ class Conditions {
       difference.constant += 1;
     auto tile = dyn_cast<RankedTensorType>(compare.getLhs().getType());
     if (tile) difference.constant += difference.coordinateRange(tile.getShape()).max;
-    difference.dims.clear();
+    difference.dims.clear(), difference.rest = {0, 0};
     if (!isBounded(difference, large_)) return false;
     for (const FittingForm& need : fitting)
       if (!isBounded(need.form, large_)) return false;
@@ -243,7 +243,20 @@ class Peeler {
       if (tile.getElementType().isIntOrIndex() && matchPattern(select.getTrueValue(), m_Constant())) continue;
       if (conditions_.add(select.getCondition()) != Conditions::Where::nowhere) selects_.push_back(select);
     }
-    return !selects_.empty() || !branches_.empty();
+    return (!selects_.empty() || !branches_.empty()) && !isNarrow();
+  }
+
+  /// Whether at most one iteration can be without a mask: of a window that is hardly wider than what an iteration sees.
+  bool isNarrow() const {
+    APInt step;
+    if (!matchPattern(loop_.getStep(), m_ConstantInt(&step))) return false;
+    // -k iv + x <= 0 and k iv + y <= 0: iv from x / k to -y / k
+    for (const LinearForm& begin : conditions_.conditions)
+      for (const LinearForm& end : conditions_.conditions) {
+        const LinearForm both = begin.plus(end);
+        if (begin.iv < 0 && both.isConstant() && -both.constant < end.iv * step.getSExtValue()) return true;
+      }
+    return false;
   }
 
   /// Some of the first iterations will be a loop of their own.
@@ -466,7 +479,7 @@ class Peeler {
     return SmallVector<Value>(copy.getResults());
   }
 
-  scf::ForOp loop_;
+  mutable scf::ForOp loop_;
   Conditions conditions_;
   SmallVector<arith::SelectOp> selects_;
   SmallVector<Branch> branches_;

@@ -15,6 +15,7 @@ void addTilePasses(mlir::OpPassManager& passes, bool forHost) {
   passes.addPass(mlir::createCSEPass());
   passes.addPass(createCarryElements());
   passes.addPass(createCountWhiles());  // before anything looks for loops
+  passes.addPass(createNestLoops());    // before anything looks at what a loop carries
   passes.addPass(createWholePowers());
   if (!forHost) passes.addPass(createMultiplyNarrow());  // vectors of hosts multiply f32
   passes.addPass(createAccumulateProducts());

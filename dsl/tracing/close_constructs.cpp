@@ -131,7 +131,10 @@ void Tracer::close_loop() {
   close_rests();
   Frame f = pop();
   const bool assigns = std::any_of(f.carries.begin(), f.carries.end(), [](const Carry& c) { return c.written; });
-  remark_if_empty(f.block, assigns || !f.first_values.empty(), f.before ? "while_" : "range", f.loc);
+  // A condition that reads memory may be all there is to a loop: it waits for others.
+  auto touchesMemory = [](mlir::Operation& op) { return !mlir::isMemoryEffectFree(&op); };
+  const bool waits = f.before && llvm::any_of(*f.before, touchesMemory);
+  if (!waits) remark_if_empty(f.block, assigns || !f.first_values.empty(), f.before ? "while_" : "range", f.loc);
 
   auto replace_stand_in = [&](const Carry& c) {
     if (c.arg == 0) return;

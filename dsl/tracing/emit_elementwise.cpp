@@ -294,6 +294,24 @@ std::string literal_fault(Op op, const Operand& right, DType dtype) {
   return "";
 }
 
+/// Counts of shifts are numbers below the width, of either sign: those beside an unsigned (signed) value become
+/// unsigned (signed).
+Operand count_beside(Tracer& t, const Operand& shifted, const Operand& count) {
+  if (shifted.kind != Operand::value || count.kind != Operand::value) return count;
+  const Value from = use(t, count), beside = use(t, shifted);
+  if (t.is_bad(from) || t.is_bad(beside)) return count;
+  auto is_integer = [](DType d) { return !is_float(d) && d != DType::i1; };
+  const DType d = t.info(from).dtype, like = t.info(beside).dtype;
+  if (!is_integer(d) || !is_integer(like)) return count;
+  constexpr int kApart = static_cast<int>(DType::u8) - static_cast<int>(DType::i8);
+  const bool is_unsigned = d >= DType::u8, wants_unsigned = like >= DType::u8;
+  if (is_unsigned == wants_unsigned) return count;
+  Operand same = count;
+  const auto converted = static_cast<DType>(static_cast<int>(d) + (wants_unsigned ? kApart : -kApart));
+  same.v = convert_value(t, from, converted, count.loc);
+  return same;
+}
+
 void allow_contraction(mlir::Value v) {
   Operation* op = v.getDefiningOp();
   if (auto fast = dyn_cast_if_present<arith::ArithFastMathInterface>(op))
@@ -316,6 +334,9 @@ Value elementwise(Op op, const Operand* args, int count) {
       return {0};
     }
   Operands o;
+  Operand sides[2];
+  if (op == Op::shl || op == Op::shr)
+    sides[0] = args[0], sides[1] = count_beside(*t, args[0], args[1]), args = sides;
   if (!unify(*t, op, args, count, spelling(op), o)) return {0};
   if (size_of(o.dtype) == 1 && is_float(o.dtype)) {  // a storage format: no target computes in it
     t->error("'" + std::string(spelling(op)) + "' is not defined on " + std::string(name(o.dtype)) +

@@ -570,6 +570,8 @@ TEST(Remarks, BodiesThatRecordNothing) {
   EXPECT_EQ(remarks([](Ptr<float> p, I32 n) { Tile x = 1.f, y = 2.f; if_(n > 3, [&] { x = y; }); store(p, x); }), "");
   EXPECT_EQ(remarks([](Ptr<float> p, I32 n) { if_(n > 3, [&] { store(p, 1.f); }); for (auto i : range(n)) store(p + i, 2.f); }), "");
   EXPECT_EQ(remarks([](Ptr<float> p, I32 n) { Tile i = 0; while_([&] { return load(p + i) > 0.f; }, [&] { i += 1; }); }), "");
+  // A loop that waits for others does nothing else.
+  EXPECT_EQ(remarks([](Ptr<int32_t> p) { while_([&] { return atomic_add(p, 0) == 0; }, [&] {}); }), "");
 }
 
 // What wrappers of kernels say of their arguments.

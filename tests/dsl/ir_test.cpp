@@ -18,6 +18,9 @@ TEST(Ir, ArithmeticFollowsTheElementType) {
   EXPECT_IR("arith.remui", [](U32 n) { auto r = n % 2; });
   EXPECT_IR("arith.shrsi", [](I32 n) { auto r = n >> 2; });
   EXPECT_IR("arith.shrui", [](U32 n) { auto r = n >> 2; });
+  // Counts of either sign: what is moved says how.
+  EXPECT_IR("arith.shrui %arg0, %arg1 : i32", [](U32 n, I32 by) { auto r = n >> by; });
+  EXPECT_IR("arith.shrsi %arg0, %arg1 : i32", [](I32 n, U32 by) { auto r = n >> by; });
   EXPECT_IR("arith.maxui", [](U32 n) { auto r = max(n, 2); });
   EXPECT_IR("arith.maxnumf", [](F32 x) { auto r = max(x, 2); });
   EXPECT_IR("arith.cmpi ult", [](U32 n) { auto r = n < 2; });

@@ -91,3 +91,49 @@ func.func @apart(%first: tensor<8xi32>, %bytes: tensor<8xi8>, %n: i32) -> (tenso
   }
   return %r, %s : tensor<8xi32>, tensor<8xi8>
 }
+
+// -----
+
+// A step that iterations begin with, from one step before the first number, is their end; one that is the loop's own, from
+// where that begins, is the loop's.
+// CHECK-LABEL: func.func @begins(
+// CHECK-SAME: %[[P:.*]]: !tile.ptr<i32>, %[[FIRST:[^ ]*]]: i32, %[[STEP:[^ ]*]]: i32, %[[OTHER:[^ ]*]]: i32
+// CHECK: scf.for %[[I:.*]] = %[[FIRST]] to %{{.*}} step %[[STEP]] iter_args(%[[AT:.*]] = %[[FIRST]]) -> (i32) : i32 {
+// CHECK: tile.scatter %[[I]], %[[P]]
+// CHECK: tile.scatter %[[AT]], %[[P]]
+// CHECK: %[[NEXT:.*]] = arith.addi %[[AT]], %[[OTHER]]
+// CHECK: scf.yield %[[NEXT]]
+func.func @begins(%p: !tile.ptr<i32>, %first: i32, %step: i32, %other: i32, %n: i32) {
+  %a = arith.subi %first, %step : i32
+  %b = arith.subi %first, %other : i32
+  %r:2 = scf.for %i = %first to %n step %step iter_args(%x = %a, %y = %b) -> (i32, i32) : i32 {
+    %u = arith.addi %x, %step : i32
+    %v = arith.addi %y, %other : i32
+    tile.scatter %u, %p : i32, !tile.ptr<i32>
+    tile.scatter %v, %p : i32, !tile.ptr<i32>
+    scf.yield %u, %v : i32, i32
+  }
+  return
+}
+
+// -----
+
+// Where what was there before is read as well, or the last number, it stays.
+// CHECK-LABEL: func.func @read_before(
+// CHECK: scf.for {{.*}} iter_args(%[[X:.*]] = %{{.*}}, %[[Y:.*]] = %{{.*}}) -> (i32, i32)
+// CHECK: arith.addi %[[X]],
+// CHECK: arith.addi %[[Y]],
+// CHECK: tile.scatter
+func.func @read_before(%p: !tile.ptr<i32>, %first: i32, %step: i32, %n: i32) -> i32 {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %r:2 = scf.for %i = %c0 to %n step %c1 iter_args(%x = %first, %y = %first) -> (i32, i32) : i32 {
+    %u = arith.addi %x, %step : i32
+    %v = arith.addi %y, %step : i32
+    tile.scatter %x, %p : i32, !tile.ptr<i32>
+    tile.scatter %u, %p : i32, !tile.ptr<i32>
+    tile.scatter %v, %p : i32, !tile.ptr<i32>
+    scf.yield %u, %v : i32, i32
+  }
+  return %r#1 : i32
+}

@@ -485,3 +485,55 @@ func.func @moved_then_flat(%p: tensor<128x64xi32, #tile>, %n: i32) -> tensor<128
   }
   return %r : tensor<128xi32, #flat>
 }
+
+// -----
+
+#tile = #tile.layout<128x64 regs [1:2*1, 0:2*8, 1:8*8] lanes [1:4*2, 0:8*1] warps [0:8*16]>
+#row = #tile.layout<128x1 regs [0:2*8] lanes [rep:4, 0:8*1] warps [0:8*16]>
+
+// In a branch: of one that adds a sum, and of one that passes on what was there. A branch whose other side changes the sum
+// as well stays.
+// CHECK-LABEL: func.func @branch
+// CHECK: %[[R:.*]]:2 = scf.for {{.*}} iter_args(%[[L:.*]] = %{{.*}}, %[[X:.*]] = %{{.*}}) -> (tensor<128x4xf32, {{.*}}>, tensor<128x1xf32,
+// CHECK: %[[NEXT:.*]] = scf.if %{{.*}} -> (tensor<128x4xf32
+// CHECK: tile.reduce %{{.*}} axis 3
+// CHECK: tile.reduce %{{.*}} axis 1
+// CHECK: %[[MORE:.*]] = arith.addf %[[L]], %{{.*}} : tensor<128x4xf32
+// CHECK: scf.yield %[[MORE]]
+// CHECK: else
+// CHECK: scf.yield %[[L]]
+// CHECK: %[[BOTH:.*]] = scf.if %{{.*}} -> (tensor<128x1xf32
+// CHECK: scf.yield %[[NEXT]], %[[BOTH]]
+// CHECK: tile.reduce %[[R]]#0 axis 1 : {{.*}} -> tensor<128x1xf32
+func.func @branch(%p: tensor<128x64xf32, #tile>, %alpha: tensor<128x1xf32, #row>, %init: tensor<128x1xf32, #row>, %c: i1, %n: i32)
+    -> (tensor<128x1xf32, #row>, tensor<128x1xf32, #row>) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %r:2 = scf.for %j = %c0 to %n step %c1 iter_args(%l = %init, %x = %init) -> (tensor<128x1xf32, #row>, tensor<128x1xf32, #row>) : i32 {
+    %next = scf.if %c -> (tensor<128x1xf32, #row>) {
+      %s = tile.reduce %p axis 1 : (tensor<128x64xf32, #tile>) -> tensor<128x1xf32, #row> {
+      ^bb0(%a: f32, %b: f32):
+        %d = arith.addf %a, %b : f32
+        tile.yield %d : f32
+      }
+      %more = arith.addf %l, %s : tensor<128x1xf32, #row>
+      scf.yield %more : tensor<128x1xf32, #row>
+    } else {
+      scf.yield %l : tensor<128x1xf32, #row>
+    }
+    %both = scf.if %c -> (tensor<128x1xf32, #row>) {
+      %s = tile.reduce %p axis 1 : (tensor<128x64xf32, #tile>) -> tensor<128x1xf32, #row> {
+      ^bb0(%a: f32, %b: f32):
+        %d = arith.addf %a, %b : f32
+        tile.yield %d : f32
+      }
+      %more = arith.addf %x, %s : tensor<128x1xf32, #row>
+      scf.yield %more : tensor<128x1xf32, #row>
+    } else {
+      %less = arith.mulf %x, %alpha : tensor<128x1xf32, #row>
+      scf.yield %less : tensor<128x1xf32, #row>
+    }
+    scf.yield %next, %both : tensor<128x1xf32, #row>, tensor<128x1xf32, #row>
+  }
+  return %r#0, %r#1 : tensor<128x1xf32, #row>, tensor<128x1xf32, #row>
+}

@@ -296,3 +296,24 @@ func.func @upper_bits(%bytes: tensor<64xi8>) {
   %signed = arith.shrsi %bytes, %c4 {facts} : tensor<64xi8>
   return
 }
+
+func.func @clamped(%n: i32, %first: i32) {
+  %iota = tile.iota : tensor<256xi32>
+  %c128 = arith.constant 128 : i32
+  %at = arith.muli %first, %c128 : i32
+  %start = tile.splat %at : i32 -> tensor<256xi32>
+  %rows = arith.addi %start, %iota : tensor<256xi32>
+  %end = tile.splat %n : i32 -> tensor<256xi32>
+  // Rows past the end are the last one: neighbours differ there.
+  // expected-remark @+1 {{contiguity [1] divisibility [1] constancy [1]}}
+  %inside = arith.minsi %rows, %end {facts} : tensor<256xi32>
+  %c128s = arith.constant dense<128> : tensor<256xi32>
+  // Their quotients rounded down do not, but those rounded toward zero may, of numbers below 0.
+  // expected-remark @+1 {{contiguity [1] divisibility [1] constancy [128]}}
+  %block = arith.floordivsi %inside, %c128s {facts} : tensor<256xi32>
+  // expected-remark @+1 {{contiguity [1] divisibility [1] constancy [1]}}
+  %toward = arith.divsi %inside, %c128s {facts} : tensor<256xi32>
+  // expected-remark @+1 {{contiguity [1] divisibility [1] constancy [1]}}
+  %rest = arith.remsi %inside, %c128s {facts} : tensor<256xi32>
+  return
+}

@@ -41,7 +41,7 @@ func.func @ragged(%a: tensor<64x64xf16>, %n: i32) -> tensor<64x64xf32> {
 
 // -----
 
-// A band (at most 100 columns back, none ahead), blocks from the last to the first: three loops.
+// A band (at most 300 columns back, none ahead), blocks from the last to the first: three loops.
 // CHECK-LABEL: func.func @band
 // CHECK: %[[FIRST:.*]] = scf.for
 // CHECK: arith.select
@@ -57,6 +57,44 @@ func.func @band(%a: tensor<64x64xf16>, %last: i32, %count: i32, %m0: i32) -> ten
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %c64 = arith.constant 64 : i32
+  %back = arith.constant dense<300> : tensor<64x64xi32>
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %low = arith.constant dense<0xFF800000> : tensor<64x64xf32>
+  %i = tile.iota : tensor<64xi32>
+  %row = tile.reshape %i : tensor<64xi32> -> tensor<1x64xi32>
+  %column = tile.reshape %i : tensor<64xi32> -> tensor<64x1xi32>
+  %m = tile.splat %m0 : i32 -> tensor<64x1xi32>
+  %queries = arith.addi %m, %column : tensor<64x1xi32>
+  %q = tile.broadcast %queries : tensor<64x1xi32> -> tensor<64x64xi32>
+  %r = scf.for %k = %c0 to %count step %c1 iter_args(%acc = %zero) -> (tensor<64x64xf32>) : i32 {
+    %block = arith.subi %last, %k : i32
+    %n0 = arith.muli %block, %c64 : i32
+    %s = tile.dot %a, %a, %zero : tensor<64x64xf16>, tensor<64x64xf16> -> tensor<64x64xf32>
+    %j1 = tile.splat %n0 : i32 -> tensor<1x64xi32>
+    %keys = arith.addi %j1, %row : tensor<1x64xi32>
+    %n = tile.broadcast %keys : tensor<1x64xi32> -> tensor<64x64xi32>
+    %right = arith.cmpi sle, %n, %q : tensor<64x64xi32>
+    %from = arith.subi %q, %back : tensor<64x64xi32>
+    %left = arith.cmpi sge, %n, %from : tensor<64x64xi32>
+    %mask = arith.andi %left, %right : tensor<64x64xi1>
+    %w = arith.select %mask, %s, %low : tensor<64x64xi1>, tensor<64x64xf32>
+    %next = arith.maximumf %acc, %w : tensor<64x64xf32>
+    scf.yield %next : tensor<64x64xf32>
+  }
+  return %r : tensor<64x64xf32>
+}
+
+// -----
+
+// A band of 100 columns has no more than one block without a mask: one loop.
+// CHECK-LABEL: func.func @narrow
+// CHECK-COUNT-1: scf.for
+// CHECK-NOT: scf.for
+// CHECK: return
+func.func @narrow(%a: tensor<64x64xf16>, %last: i32, %count: i32, %m0: i32) -> tensor<64x64xf32> {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c64 = arith.constant 64 : i32
   %back = arith.constant dense<100> : tensor<64x64xi32>
   %zero = arith.constant dense<0.0> : tensor<64x64xf32>
   %low = arith.constant dense<0xFF800000> : tensor<64x64xf32>
@@ -65,6 +103,91 @@ func.func @band(%a: tensor<64x64xf16>, %last: i32, %count: i32, %m0: i32) -> ten
   %column = tile.reshape %i : tensor<64xi32> -> tensor<64x1xi32>
   %m = tile.splat %m0 : i32 -> tensor<64x1xi32>
   %queries = arith.addi %m, %column : tensor<64x1xi32>
+  %q = tile.broadcast %queries : tensor<64x1xi32> -> tensor<64x64xi32>
+  %r = scf.for %k = %c0 to %count step %c1 iter_args(%acc = %zero) -> (tensor<64x64xf32>) : i32 {
+    %block = arith.subi %last, %k : i32
+    %n0 = arith.muli %block, %c64 : i32
+    %s = tile.dot %a, %a, %zero : tensor<64x64xf16>, tensor<64x64xf16> -> tensor<64x64xf32>
+    %j1 = tile.splat %n0 : i32 -> tensor<1x64xi32>
+    %keys = arith.addi %j1, %row : tensor<1x64xi32>
+    %n = tile.broadcast %keys : tensor<1x64xi32> -> tensor<64x64xi32>
+    %right = arith.cmpi sle, %n, %q : tensor<64x64xi32>
+    %from = arith.subi %q, %back : tensor<64x64xi32>
+    %left = arith.cmpi sge, %n, %from : tensor<64x64xi32>
+    %mask = arith.andi %left, %right : tensor<64x64xi1>
+    %w = arith.select %mask, %s, %low : tensor<64x64xi1>, tensor<64x64xf32>
+    %next = arith.maximumf %acc, %w : tensor<64x64xf32>
+    scf.yield %next : tensor<64x64xf32>
+  }
+  return %r : tensor<64x64xf32>
+}
+
+// -----
+
+// Rows of eight heads each have one place: any small numbers do.
+// CHECK-LABEL: func.func @packed
+// CHECK: %[[FIRST:.*]] = scf.for
+// CHECK: arith.select
+// CHECK: scf.yield
+// CHECK: %[[MIDDLE:.*]] = scf.for {{.*}} iter_args(%{{.*}} = %[[FIRST]])
+// CHECK-NOT: arith.select
+// CHECK: scf.yield
+// CHECK: %[[LAST:.*]] = scf.for {{.*}} iter_args(%{{.*}} = %[[MIDDLE]])
+// CHECK: arith.select
+// CHECK: scf.yield
+// CHECK: return %[[LAST]]
+func.func @packed(%a: tensor<64x64xf16>, %last: i32, %count: i32, %m0: i32) -> tensor<64x64xf32> {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c64 = arith.constant 64 : i32
+  %back = arith.constant dense<300> : tensor<64x64xi32>
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %low = arith.constant dense<0xFF800000> : tensor<64x64xf32>
+  %i = tile.iota : tensor<64xi32>
+  %row = tile.reshape %i : tensor<64xi32> -> tensor<1x64xi32>
+  %column = tile.reshape %i : tensor<64xi32> -> tensor<64x1xi32>
+  %m = tile.splat %m0 : i32 -> tensor<64x1xi32>
+  %eight = arith.constant dense<8> : tensor<64x1xi32>
+  %place = arith.divsi %column, %eight : tensor<64x1xi32>
+  %queries = arith.addi %m, %place : tensor<64x1xi32>
+  %q = tile.broadcast %queries : tensor<64x1xi32> -> tensor<64x64xi32>
+  %r = scf.for %k = %c0 to %count step %c1 iter_args(%acc = %zero) -> (tensor<64x64xf32>) : i32 {
+    %block = arith.subi %last, %k : i32
+    %n0 = arith.muli %block, %c64 : i32
+    %s = tile.dot %a, %a, %zero : tensor<64x64xf16>, tensor<64x64xf16> -> tensor<64x64xf32>
+    %j1 = tile.splat %n0 : i32 -> tensor<1x64xi32>
+    %keys = arith.addi %j1, %row : tensor<1x64xi32>
+    %n = tile.broadcast %keys : tensor<1x64xi32> -> tensor<64x64xi32>
+    %right = arith.cmpi sle, %n, %q : tensor<64x64xi32>
+    %from = arith.subi %q, %back : tensor<64x64xi32>
+    %left = arith.cmpi sge, %n, %from : tensor<64x64xi32>
+    %mask = arith.andi %left, %right : tensor<64x64xi1>
+    %w = arith.select %mask, %s, %low : tensor<64x64xi1>, tensor<64x64xf32>
+    %next = arith.maximumf %acc, %w : tensor<64x64xf32>
+    scf.yield %next : tensor<64x64xf32>
+  }
+  return %r : tensor<64x64xf32>
+}
+
+// -----
+
+// Places of which nothing is known do not.
+// CHECK-LABEL: func.func @unknown
+// CHECK-COUNT-1: scf.for
+// CHECK-NOT: scf.for
+// CHECK: return
+func.func @unknown(%a: tensor<64x64xf16>, %last: i32, %count: i32, %m0: i32, %places: tensor<64x1xi32>) -> tensor<64x64xf32> {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c64 = arith.constant 64 : i32
+  %back = arith.constant dense<300> : tensor<64x64xi32>
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %low = arith.constant dense<0xFF800000> : tensor<64x64xf32>
+  %i = tile.iota : tensor<64xi32>
+  %row = tile.reshape %i : tensor<64xi32> -> tensor<1x64xi32>
+  %column = tile.reshape %i : tensor<64xi32> -> tensor<64x1xi32>
+  %m = tile.splat %m0 : i32 -> tensor<64x1xi32>
+  %queries = arith.addi %m, %places : tensor<64x1xi32>
   %q = tile.broadcast %queries : tensor<64x1xi32> -> tensor<64x64xi32>
   %r = scf.for %k = %c0 to %count step %c1 iter_args(%acc = %zero) -> (tensor<64x64xf32>) : i32 {
     %block = arith.subi %last, %k : i32

@@ -33,6 +33,7 @@ class NotNegative {
     if (isa_and_nonnull<ProgramIdOp, NumProgramsOp, arith::CeilDivUIOp>(v.getDefiningOp())) return true;
     if (facts_.rangeOf(v).min >= 0) return true;
     if (scf::ForOp loop = loopOf(v)) return is(loop.getLowerBound());
+    if (auto arg = dyn_cast<BlockArgument>(v)) return isAdvanced(arg, depth);
     Operation* op = v.getDefiningOp();
     if (isa_and_nonnull<arith::MulIOp>(op)) return isProduct(op->getOperand(0), op->getOperand(1), depth);
     if (isa_and_nonnull<arith::AddIOp, arith::MinSIOp>(op)) return is(op->getOperand(0)) && is(op->getOperand(1));
@@ -47,6 +48,15 @@ class NotNegative {
   }
 
  private:
+  /// A number that a loop carries from a count on, and adds counts to.
+  bool isAdvanced(mlir::BlockArgument arg, int depth) {
+    auto loop = mlir::dyn_cast<mlir::scf::ForOp>(arg.getOwner()->getParentOp());
+    if (!loop) return false;
+    auto add = loop.getTiedLoopYieldedValue(arg)->get().getDefiningOp<mlir::arith::AddIOp>();
+    if (!add || (add.getLhs() != arg && add.getRhs() != arg)) return false;
+    const mlir::Value by = add.getLhs() == arg ? add.getRhs() : add.getLhs();
+    return by != arg && isCount(by, depth + 1) && isCount(loop.getTiedLoopInit(arg)->get(), depth + 1);
+  }
   /// An argument: launches have to look that it is above 0.
   bool isRelied(mlir::Value v) {
     auto arg = mlir::dyn_cast<mlir::BlockArgument>(numberBehind(v));

@@ -8,7 +8,7 @@
 // This takes as many registers as before, and no shuffles in the loop. It needs layouts. The language leaves the order
 // of a reduction's additions open, so the result is one of those it allows. A scalar to which sums of whole tiles are
 // added is treated as a tile of one element; sums whose dims of size 1 are dropped before they are added are added with
-// them.
+// them. What is accumulated in a branch only (`if (first) l += sum`) is so there.
 #include "compiler/gpu/forms/across.h"
 #include "compiler/gpu/forms/moves.h"
 #include "compiler/gpu/gpu_passes.h"
@@ -112,10 +112,30 @@ struct Carried {
   BlockArgument arg;  ///< in the body
   Value next, result;
   OpOperand* init = nullptr;
-  SmallVector<Value, 2> changed;  ///< block arguments and result: what has its type
+  SmallVector<Value, 3> changed;  ///< block arguments and results: what has its type
+  OpOperand* passed = nullptr;    ///< where a branch that does not make the next value hands this one on
 
   void setType(Type type) {
     for (Value value : changed) value.setType(type);
+  }
+  /// The one operation that reads the value to make the next one; null where others do, too.
+  Operation* reader() const {
+    Operation* found = nullptr;
+    for (OpOperand& use : arg.getUses())
+      if (&use != passed && std::exchange(found, use.getOwner())) return nullptr;
+    return found;
+  }
+  /// Where one side of a branch makes the next value, and the other one hands this one on: `body` is that side.
+  void enterBranch() {
+    auto branch = next.getDefiningOp<scf::IfOp>();
+    if (!branch || branch->getBlock() != body || !next.hasOneUse()) return;
+    const unsigned number = cast<OpResult>(next).getResultNumber();
+    OpOperand &then = branch.thenYield()->getOpOperand(number), &other = branch.elseYield()->getOpOperand(number);
+    if (then.get() != arg && other.get() != arg) return;
+    passed = then.get() == arg ? &then : &other;
+    OpOperand& made = passed == &then ? other : then;
+    changed.push_back(next);
+    next = made.get(), body = made.getOwner()->getBlock();
   }
 };
 
@@ -151,7 +171,7 @@ SmallVector<Carried> carriedBy(Operation* op) {
 
 class Deferral {
  public:
-  explicit Deferral(Carried carried) : carried_(std::move(carried)) {}
+  explicit Deferral(Carried carried) : carried_(std::move(carried)) { carried_.enterBranch(); }
 
   void run() {
     carryAsTile();
@@ -163,10 +183,9 @@ class Deferral {
   /// s' = s [* factor] + the element that a sum left: carried as that tile of one element, an item behind the loop.
   void carryAsTile() {
     BlockArgument carried = carried_.arg;
-    if (!isa<FloatType, IntegerType>(carried.getType()) || !carried.hasOneUse()) return;
-    Operation* add = carried_.next.getDefiningOp();
-    Operation* first = *carried.getUsers().begin();
-    if (!add || add->getBlock() != carried_.body || !add->hasOneUse()) return;
+    if (!isa<FloatType, IntegerType>(carried.getType())) return;
+    Operation *add = carried_.next.getDefiningOp(), *first = carried_.reader();
+    if (!add || !first || add->getBlock() != carried_.body || !add->hasOneUse()) return;
     if (!isa<math::FmaOp>(add) && !canWait(add)) return;
     const bool isScaled = first != add && isa<arith::MulFOp>(first) && isa<arith::AddFOp>(add) && first->hasOneUse() &&
                           *first->getUsers().begin() == add && first->getBlock() == add->getBlock();
@@ -209,9 +228,9 @@ class Deferral {
     BlockArgument l = carried_.arg;
     Operation* add = carried_.next.getDefiningOp();
     auto type = dyn_cast<RankedTensorType>(l.getType());
-    if (!type || !add || add->getBlock() != carried_.body || !add->hasOneUse() || !l.hasOneUse()) return;
+    Operation* first = carried_.reader();
+    if (!type || !add || add->getBlock() != carried_.body || !add->hasOneUse() || !first) return;
     if (!isa<math::FmaOp>(add) && !canWait(add)) return;
-    Operation* first = *l.getUsers().begin();
     const bool isScaled = first != add && isa<arith::MulFOp>(first) && isa<arith::AddFOp>(add) && first->hasOneUse() &&
                           *first->getUsers().begin() == add && first->getBlock() == add->getBlock();
     if (first != add && !isScaled) return;
@@ -272,7 +291,7 @@ class Deferral {
     BlockArgument l = carried_.arg;
     Value next = carried_.next;
     Operation* add = next.getDefiningOp();
-    if (!add || add->getBlock() != carried_.body || !next.hasOneUse() || !l.hasOneUse()) return std::nullopt;
+    if (!add || add->getBlock() != carried_.body || !next.hasOneUse() || !carried_.reader()) return std::nullopt;
     Accumulation found;
     found.add = add;
     auto other = [](Operation* op, Value v) { return op->getOperand(0) == v ? op->getOperand(1) : op->getOperand(0); };
@@ -282,7 +301,7 @@ class Deferral {
       found.factor = other(add, l);
       sum = fma.getC();
     } else if (canWait(add)) {
-      Operation* user = *l.getUsers().begin();
+      Operation* user = carried_.reader();
       if (user == add) {
         sum = other(add, l);
       } else if (!isa<arith::AddFOp>(add)) {

@@ -6,8 +6,8 @@
 // As everywhere, arithmetic of indices is taken to stay within its type; a quotient of numbers that are not negative
 // is taken not to be negative (the other one would come of a program behind the grid of tiles, which masks leave out).
 //
-// Rows that wrap around at the end of a matrix (`rows % M`) are a box, too, where nobody looks at those past the end
-// (counts.h): as zeros they are as good.
+// Rows that wrap around at the end of a matrix (`rows % M`), or are one of its rows there (`where(rows < M, rows, 0)`,
+// `min(rows, M - 1)`), are a box, too, where nobody looks at those past the end (counts.h): as zeros they are as good.
 //
 // Where a program has a matrix of its own, `head * T * D` behind the first one, the heads are a dim of the view: it is
 // then the same for all programs, and the launch can describe it (launch_views.h).
@@ -139,8 +139,8 @@ class BoxRaiser {
         }
         if (!v || (!number && !scale)) return false;
       }
-      auto wrap = v.getDefiningOp<arith::RemSIOp>();
-      const std::optional<Count> count = countOf(wrap ? wrap.getLhs() : v, dim);
+      Operation* wrap = replacesRows(v) ? v.getDefiningOp() : nullptr;
+      const std::optional<Count> count = countOf(wrap ? wrap->getOperand(isa<arith::SelectOp>(wrap) ? 1 : 0) : v, dim);
       if (!count || std::exchange(seen[count->dim], true)) return false;
       if (!wrap && !count->scalars.isConstant()) return false;
       Side& side = sides_[count->dim];
@@ -159,19 +159,41 @@ class BoxRaiser {
     }
     return unit_ >= 0 && seen[0] && seen[1] && (stride_ || strideNumber_);
   }
-  /// Rows past the end that begin again with the first one, and that nobody looks at: they may as well be zeros.
-  bool isWrapOfNobody(arith::RemSIOp wrap, const Count& count) {
+  /// Places of which those past an end are others: `rows % M`, `where(rows < M, rows, 0)`, `min(rows, M - 1)`.
+  static bool replacesRows(Value v) {
+    Operation* op = v.getDefiningOp();
+    if (auto choice = dyn_cast_or_null<arith::SelectOp>(op))
+      return isa<RankedTensorType>(choice.getCondition().getType());
+    return isa_and_nonnull<arith::RemSIOp, arith::MinSIOp>(op);
+  }
+  /// The bound behind which the op gives other places than `count`.
+  static std::optional<Bound> boundOf(Operation* wrap, const Count& count) {
+    if (auto choice = dyn_cast<arith::SelectOp>(wrap)) {
+      SmallVector<Bound, 2> bounds;
+      if (!boundsOf(choice.getCondition(), bounds, count.dim) || bounds.size() != 1) return std::nullopt;
+      const Count& other = bounds[0].count;
+      const LinearForm difference = other.scalars.plus(count.scalars.scaled(-1));
+      if (other.dim != count.dim || !difference.isConstant() || difference.constant + other.first != count.first)
+        return std::nullopt;
+      return bounds[0];
+    }
     Bound bound{count, {}};
-    if (auto c = numberOf(wrap.getRhs()))
+    if (auto c = numberOf(wrap->getOperand(1)))
       bound.end.constant = *c;
-    else if (Value scalar = scalarOf(wrap.getRhs()))
+    else if (Value scalar = scalarOf(wrap->getOperand(1)))
       bound.end = sumOf(scalar);
     else
-      return false;
+      return std::nullopt;
+    if (isa<arith::MinSIOp>(wrap)) bound.end.constant += 1;
+    return bound;
+  }
+  /// Rows past the end that are others, with which nobody does anything: they may as well be zeros.
+  bool isWrapOfNobody(Operation* wrap, const Count& count) {
+    const std::optional<Bound> bound = boundOf(wrap, count);
     auto isAbove = [&](const auto& s) { return s.second > 0 && isCount(s.first); };
-    if (!llvm::all_of(count.scalars.symbols, isAbove)) return false;
-    setRoom(bound);
-    return isa<GatherOp>(op_) && isStoredWithin(op_->getResult(0), count.dim, bound);
+    if (!bound || !llvm::all_of(count.scalars.symbols, isAbove)) return false;
+    setRoom(*bound);
+    return isa<GatherOp>(op_) && isStoredWithin(op_->getResult(0), count.dim, *bound);
   }
 
   void setRoom(const Bound& bound) {
