@@ -89,41 +89,37 @@ Register r1("channelizer", [](Env& e) {
 struct PairCfg {
   int B = 64, BT = 64, warps = 4, stages = 3;
 };
-auto visibilities = kernel("user_visibilities", [](const PairCfg& c, Tensor<const int8_t, 3> re, Tensor<const int8_t, 3> im,
-                                                   Tensor<int32_t, 4> out) {
-                      // re, im [channels, time, antennas], views of pairs; out [channels, 2, antennas, antennas], half of it
+auto visibilities = kernel("user_visibilities", [](const PairCfg& c, Tensor<const int8_t, 4> s, Tensor<int32_t, 4> out) {
+                      // s [channels, antennas, 2, time]; out [channels, 2, antennas, antennas], half of it
                       num_warps(c.warps);
                       auto channel = program_id(1), tile = program_id(0);
                       Tile row = cast((sqrt(cast(8 * tile + 1, f32)) - 1.f) * 0.5f, i32);
                       row = where(row * (row + 1) / 2 > tile, row - 1, row);
                       row = where((row + 1) * (row + 2) / 2 <= tile, row + 1, row);
                       auto a = row * c.B, b = (tile - row * (row + 1) / 2) * c.B;
-                      Tile real = zeros({c.B, c.B}, i32), imaginary = zeros({c.B, c.B}, i32);
-                      for (auto t : range(0, re.dim(1), c.BT, {.stages = c.stages})) {
-                        auto at = [&](const Tensor<const int8_t, 3>& x, const Tile& antenna) {
-                          return reshape(x.load({channel, t, antenna}, {1, c.BT, c.B}), {c.BT, c.B});
+                      Tile real = zeros({c.B, c.B}, i32), positive = zeros_like(real), negative = zeros_like(real);
+                      for (auto t : range(0, s.dim(3), c.BT, {.stages = c.stages})) {
+                        auto at = [&](const Tile& antenna, int part) {
+                          return reshape(s.load({channel, antenna, part, t}, {1, c.B, 1, c.BT}), {c.B, c.BT});
                         };
-                        auto ar = trans(at(re, a)), ai = trans(at(im, a)), br = at(re, b), bi = at(im, b);
+                        auto ar = at(a, 0), ai = at(a, 1), br = trans(at(b, 0)), bi = trans(at(b, 1));
                         real = dot(ar, br, dot(ai, bi, real));
-                        imaginary = dot(ai, br, imaginary) - dot(ar, bi);
+                        positive = dot(ai, br, positive), negative = dot(ar, bi, negative);
                       }
                       out.store({channel, 0, a, b}, real);
-                      out.store({channel, 1, a, b}, imaginary);
-                    }).grid([](const PairCfg& c, const auto& re, const auto&...) {
-  const int64_t n = cdiv(re.shape[2], c.B);
-  return Grid{n * (n + 1) / 2, re.shape[0]};
+                      out.store({channel, 1, a, b}, positive - negative);
+                    }).grid([](const PairCfg& c, const auto& s, const auto&) {
+  const int64_t n = cdiv(s.shape[1], c.B);
+  return Grid{n * (n + 1) / 2, s.shape[0]};
 });
 Register r2("visibilities", [](Env& e) {
-  const int C = e.big ? 64 : 2, T = e.big ? 4096 : 70, A = e.big ? 512 : 48;
+  const int C = e.big ? 64 : 2, T = e.big ? 4096 : 80, A = e.big ? 512 : 48;
   auto s = integers<int8_t>(e, size_t(C) * T * A * 2, -128, 128);
   auto out = filled<int32_t>(e, size_t(C) * 2 * A * A, [](size_t) { return 77; });
-  auto part = [&](int k) {
-    return TensorView<const int8_t, 3>(s.p + k, {C, T, A}, {int64_t(T) * A * 2, int64_t(A) * 2, 2});
-  };
   Job j;
   j.gflop = 1e-9 * C * 4. * A * A * T;
-  const PairCfg c{e.field("B", e.big ? 64 : 16), e.field("BT", e.big ? 64 : 32), e.field("warps", 4), e.field("stages", 3)};
-  j.add(visibilities, c, part(0), part(1), out.view(C, 2, A, A));
+  const PairCfg c{e.field("B", e.big ? 64 : 16), e.field("BT", e.big ? 128 : 32), e.field("warps", 4), e.field("stages", 3)};
+  j.add(visibilities, c, s.view(C, A, 2, T), out.view(C, 2, A, A));
   j.check = [=]() -> std::string {
     const auto got = out.now();
     for (int k = 0; k < C; ++k)
@@ -131,8 +127,8 @@ Register r2("visibilities", [](Env& e) {
         for (int b = 0; b < A; ++b) {
           int64_t re = 0, im = 0;
           for (int t = 0; t < T; ++t) {
-            const int8_t *x = &s.at(((size_t(k) * T + t) * A + a) * 2), *y = &s.at(((size_t(k) * T + t) * A + b) * 2);
-            re += x[0] * y[0] + x[1] * y[1], im += x[1] * y[0] - x[0] * y[1];
+            auto x = [&](int antenna, int part) { return s.at(((size_t(k) * A + antenna) * 2 + part) * T + t); };
+            re += x(a, 0) * x(b, 0) + x(a, 1) * x(b, 1), im += x(a, 1) * x(b, 0) - x(a, 0) * x(b, 1);
           }
           const bool there = a / c.B >= b / c.B;
           const size_t at = (size_t(k) * 2 * A + a) * A + b;

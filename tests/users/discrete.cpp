@@ -29,7 +29,12 @@ auto nussinov = kernel("user_nussinov", [](const FoldCfg& c, Tensor<const uint8_
                       auto pair = ((sum == 5) | (sum == 3) | (sum == 7)) & (j - i > 3);
                       Tile most = max(at(i + 1, j), at(i, j - 1));
                       most = max(most, at(i + 1, j - 1) + cast(pair, i32));
-                      for (auto k : range(1, d)) most = max(most, at(i, i + k) + at(i + k + 1, j));
+                      for (auto k : range(1, d)) {  // both parts have bases
+                        auto part = [&](Tile row, Tile column) {
+                          return cast(load(m + (row * L + column), {.mask = live}), i32);
+                        };
+                        most = max(most, part(i, i + k) + part(i + k + 1, j));
+                      }
                       store(m + (i * L + j), cast(most, i16), {.mask = live});
                     }
                   auto whole = cast(load(m + (n - 1), {.mask = n > 0}), i32);
