@@ -33,6 +33,7 @@ LayoutPlan::LayoutPlan(const LayoutScope& scope, const Target& target)
       cheap_(scope.only != nullptr),
       choices_(cheap_, access_) {
   keepInWarps();
+  keepCostlyVectors();
   const SmallVector<Value> sorted = keepExchanges();
   const SmallVector<Value> early = keepAsLoaded();
   const SmallVector<Value> carried = keepAccumulators();
