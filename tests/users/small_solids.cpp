@@ -51,7 +51,7 @@ Register r1("jacobi5", [](Env& e) {
   auto values = constant<double>(e, size_t(n) * 5, NAN), vectors = constant<double>(e, size_t(n) * 25, NAN);
   Job j;
   j.mbytes = 8e-6 * n * 55;
-  j.add(jacobi, BatchCfg{e.field("B", e.big ? 32 : 16), e.field("warps", e.big ? 4 : 1)}, A.view(n, 5, 5), values.view(n, 5),
+  j.add(jacobi, BatchCfg{e.field("B", e.big ? 128 : 32), e.field("warps", e.big ? 4 : 1)}, A.view(n, 5, 5), values.view(n, 5),
         vectors.view(n, 5, 5));
   j.check = [=] {  // A v = v w, and vectors of length one at right angles
     const auto w = values.now(), v = vectors.now();

@@ -73,7 +73,7 @@ std::optional<Layout> LayoutPlan::layoutOfRows(Value rows) const {
 // once for every element, and the results go to the threads of the rows through shared memory. Only in straight-line
 // code without products: loops would wait there in every iteration.
 void LayoutPlan::keepCostlyVectors() {
-  constexpr int64_t kBarrier = 30, kWorthIt = 2;
+  constexpr int64_t kBarrier = 30, kWorthIt = 4;  // others' loads hide work, but not that warps meet
   bool hasProducts = false;
   scope_.walk([&](Operation* op) { hasProducts |= isa<MmaOp, BatchMmaOp, DotOp>(op); });
   if (hasProducts) return;
@@ -88,10 +88,10 @@ void LayoutPlan::keepCostlyVectors() {
     const auto connected = connectedTo(vector);
     if (!rows || !connected) return;
     seen.insert(connected->vectors.begin(), connected->vectors.end());
-    int64_t moved = 0;
+    int64_t moved = kBarrier;  // one for all of them
     for (Value made : connected->vectors)
       if (!isCheap(made) && llvm::any_of(made.getUsers(), [](Operation* op) { return isa<ReshapeOp>(op); }))
-        moved += rows->numRegs() * 2 + kBarrier;
+        moved += rows->numRegs() * 2;
     const int64_t own = defaultLayout(vector.getType()).numRegs();
     if (connected->work * (rows->numRegs() - own) <= kWorthIt * moved) return;
     for (Value made : connected->vectors) choices_.hold(made, defaultLayout(vector.getType()));

@@ -42,6 +42,7 @@ LayoutPlan::LayoutPlan(const LayoutScope& scope, const Target& target)
   placeCarriedSums(/*fewestTrips=*/16);
   placeAccumulators();
   placeBatches(/*combined=*/false);
+  placeCutMatrices();
   placeRunsOfRows();
   placeBulkStores();
   placeFirstOperands();

@@ -53,6 +53,7 @@ class LayoutPlan {
   void placeBatches(bool combined);
   void placeRunsOfRows();
   void placeCarriedSums(int64_t fewestTrips);
+  void placeCutMatrices();
   void placeRunsToScan();
   void placeAccesses();
   void placeAsyncGathersAndScans();
