@@ -83,7 +83,8 @@ Register r1("varint", [](Env& e) {
 struct KeyCfg {
   int B = 256, warps = 4;
 };
-constexpr uint32_t kSalt[8] = {0x47b6137b, 0x44974d91, 0x8824ad5b, 0xa2b7289d, 0x705495c7, 0x2df1424b, 0x9efc4947, 0x5c6bfb31};
+constexpr uint32_t kSalt[8] = {0x47b6137b, 0x44974d91, 0x8824ad5b, 0xa2b7289d,
+                               0x705495c7, 0x2df1424b, 0x9efc4947, 0x5c6bfb31};
 /// A hash of 64 bits (the end of MurmurHash3), for tiles and for numbers.
 template <class U>
 U mixed(U k) {
@@ -98,8 +99,8 @@ Bits bits_of(const Tile& key, Expr blocks, Ptr<const uint32_t> salt, int n) {
   auto block = ((hash >> 32) * blocks) >> 32;
   auto lane = arange(0, 8).row();
   auto s = load(salt + lane);
-  return {cast(block, i64).col() * 8 + cast(lane, i64),
-          broadcast_to(full({1, 8}, 1, u32), {n, 8}) << ((cast(hash, u32).col() * s) >> 27)};
+  return {cast(block, i64).col() * 8 + cast(lane, i64), broadcast_to(full({1, 8}, 1, u32), {n, 8})
+                                                            << ((cast(hash, u32).col() * s) >> 27)};
 }
 auto bloom_add = kernel("user_bloom_add", [](const KeyCfg& c, Tensor<const uint64_t, 1> keys, Ptr<const uint32_t> salt,
                                              Ptr<uint32_t> filter, U64 blocks) {
@@ -109,18 +110,18 @@ auto bloom_add = kernel("user_bloom_add", [](const KeyCfg& c, Tensor<const uint6
                    auto live = (first + arange(0, c.B)).col() < keys.dim(0);
                    atomic_or(filter + b.word, b.bit, {.mask = broadcast_to(live, {c.B, 8}), .order = Order::relaxed});
                  }).grid([](const KeyCfg& c, const auto& k, const auto&...) { return Grid{cdiv(k.shape[0], c.B)}; });
-auto bloom_find = kernel("user_bloom_find", [](const KeyCfg& c, Tensor<const uint64_t, 1> keys, Ptr<const uint32_t> salt,
-                                               Ptr<const uint32_t> filter, U64 blocks, Tensor<uint8_t, 1> maybe,
-                                               Ptr<int64_t> count) {
-                    num_warps(c.warps);
-                    auto first = program_id(0) * c.B;
-                    auto b = bits_of(keys.load({first}, {c.B}), blocks, salt, c.B);
-                    auto live = first + arange(0, c.B) < keys.dim(0);
-                    auto words = load(filter + b.word, {.mask = broadcast_to(live.col(), {c.B, 8})});
-                    auto hit = squeeze(all((words & b.bit) != 0, axis(1)), 1);
-                    maybe.store({first}, cast(hit, u8));
-                    atomic_add(count, cast(sum(cast(hit & live, i32)), i64));
-                  }).grid([](const KeyCfg& c, const auto& k, const auto&...) { return Grid{cdiv(k.shape[0], c.B)}; });
+auto bloom_find =
+    kernel("user_bloom_find", [](const KeyCfg& c, Tensor<const uint64_t, 1> keys, Ptr<const uint32_t> salt,
+                                 Ptr<const uint32_t> filter, U64 blocks, Tensor<uint8_t, 1> maybe, Ptr<int64_t> count) {
+      num_warps(c.warps);
+      auto first = program_id(0) * c.B;
+      auto b = bits_of(keys.load({first}, {c.B}), blocks, salt, c.B);
+      auto live = first + arange(0, c.B) < keys.dim(0);
+      auto words = load(filter + b.word, {.mask = broadcast_to(live.col(), {c.B, 8})});
+      auto hit = squeeze(all((words & b.bit) != 0, axis(1)), 1);
+      maybe.store({first}, cast(hit, u8));
+      atomic_add(count, cast(sum(cast(hit & live, i32)), i64));
+    }).grid([](const KeyCfg& c, const auto& k, const auto&...) { return Grid{cdiv(k.shape[0], c.B)}; });
 Register r2("bloom", [](Env& e) {
   const int n = e.big ? 1 << 22 : 331, m = e.big ? 1 << 24 : 1000;
   const uint64_t blocks = e.big ? 1 << 18 : 13;
@@ -160,58 +161,60 @@ Register r2("bloom", [](Env& e) {
 struct Field {
   Tile high, low;
 };
-auto ghash = kernel("user_ghash", [](const KeyCfg& c, Ptr<const uint64_t> H, Ptr<const uint64_t> data,
-                                     Ptr<const int32_t> begins, Tensor<uint64_t, 2> tags) {
-  // H [2] high, low; data in words of 8 bytes as they lie in memory (big endian), begins in blocks
-  num_warps(c.warps);
-  auto n = tags.dim(0), first = program_id(0) * c.B;
-  auto i = first + arange(0, c.B);
-  auto live = i < n;
-  auto turned = [](Tile x) {  // bytes the other way round
-    x = ((x >> 8) & 0x00ff00ff00ff00ffull) | ((x & 0x00ff00ff00ff00ffull) << 8);
-    x = ((x >> 16) & 0x0000ffff0000ffffull) | ((x & 0x0000ffff0000ffffull) << 16);
-    return (x >> 32) | (x << 32);
-  };
-  // Table of nibbles: bit 3 of the index is the coefficient of x^0.
-  auto nibble = cast(arange(0, 16), u64);
-  Field table{zeros({16}, u64), zeros({16}, u64)};
-  Tile vh = load(H), vl = load(H + 1);
-  for (int bit = 3; bit >= 0; --bit) {
-    auto takes = ((nibble >> bit) & 1) != 0;
-    table = {where(takes, table.high ^ vh, table.high), where(takes, table.low ^ vl, table.low)};
-    auto odd = vl & 1;
-    vl = (vl >> 1) | (vh << 63), vh = (vh >> 1) ^ (odd * 0xe100000000000000ull);
-  }
-  Tile spill = zeros({16}, u64);  // what four bits shifted out come back as
-  for (int bit = 0; bit < 4; ++bit)
-    spill = spill ^ where(((nibble >> bit) & 1) != 0, full({16}, 0xe100000000000000ull >> (3 - bit), u64), 0);
-  Tile at = load(begins + i, {.mask = live});
-  auto end = load(begins + i + 1, {.mask = live});
-  Field y{zeros({c.B}, u64), zeros({c.B}, u64)};
-  while_([&] { return any(at < end); },
-         [&] {
-           auto there = at < end;
-           auto word = cast(at, i64) * 2;
-           Field x{y.high ^ turned(load(data + word, {.mask = there})),
-                   y.low ^ turned(load(data + word + 1, {.mask = there}))};
-           Field z{zeros({c.B}, u64), zeros({c.B}, u64)};
-           for (auto half : range(2))
-             for (auto step : range(16)) {
-               auto from = where(half == 0, x.low, x.high);
-               auto four = cast((from >> cast(step * 4, u64)) & 15, i32), out = cast(z.low & 15, i32);
-               auto low = (z.low >> 4) | (z.high << 60), high = (z.high >> 4) ^ take(spill, out, 0);
-               z = {high ^ take(table.high, four, 0), low ^ take(table.low, four, 0)};
-             }
-           y = {where(there, z.high, y.high), where(there, z.low, y.low)};
-           at += cast(there, i32);
-         });
-  tags.store({first, 0}, join(turned(y.high), turned(y.low)));
-}).grid([](const KeyCfg& c, auto*, auto*, auto*, const auto& tags) { return Grid{cdiv(tags.shape[0], c.B)}; });
+auto ghash =
+    kernel("user_ghash", [](const KeyCfg& c, Ptr<const uint64_t> H, Ptr<const uint64_t> data, Ptr<const int32_t> begins,
+                            Tensor<uint64_t, 2> tags) {
+      // H [2] high, low; data in words of 8 bytes as they lie in memory (big endian), begins in blocks
+      num_warps(c.warps);
+      auto n = tags.dim(0), first = program_id(0) * c.B;
+      auto i = first + arange(0, c.B);
+      auto live = i < n;
+      auto turned = [](Tile x) {  // bytes the other way round
+        x = ((x >> 8) & 0x00ff00ff00ff00ffull) | ((x & 0x00ff00ff00ff00ffull) << 8);
+        x = ((x >> 16) & 0x0000ffff0000ffffull) | ((x & 0x0000ffff0000ffffull) << 16);
+        return (x >> 32) | (x << 32);
+      };
+      // Table of nibbles: bit 3 of the index is the coefficient of x^0.
+      auto nibble = cast(arange(0, 16), u64);
+      Field table{zeros({16}, u64), zeros({16}, u64)};
+      Tile vh = load(H), vl = load(H + 1);
+      for (int bit = 3; bit >= 0; --bit) {
+        auto takes = ((nibble >> bit) & 1) != 0;
+        table = {where(takes, table.high ^ vh, table.high), where(takes, table.low ^ vl, table.low)};
+        auto odd = vl & 1;
+        vl = (vl >> 1) | (vh << 63), vh = (vh >> 1) ^ (odd * 0xe100000000000000ull);
+      }
+      Tile spill = zeros({16}, u64);  // what four bits shifted out come back as
+      for (int bit = 0; bit < 4; ++bit)
+        spill = spill ^ where(((nibble >> bit) & 1) != 0, full({16}, 0xe100000000000000ull >> (3 - bit), u64), 0);
+      Tile at = load(begins + i, {.mask = live});
+      auto end = load(begins + i + 1, {.mask = live});
+      Field y{zeros({c.B}, u64), zeros({c.B}, u64)};
+      while_([&] { return any(at < end); },
+             [&] {
+               auto there = at < end;
+               auto word = cast(at, i64) * 2;
+               Field x{y.high ^ turned(load(data + word, {.mask = there})),
+                       y.low ^ turned(load(data + word + 1, {.mask = there}))};
+               Field z{zeros({c.B}, u64), zeros({c.B}, u64)};
+               for (auto half : range(2))
+                 for (auto step : range(16)) {
+                   auto from = where(half == 0, x.low, x.high);
+                   auto four = cast((from >> cast(step * 4, u64)) & 15, i32), out = cast(z.low & 15, i32);
+                   auto low = (z.low >> 4) | (z.high << 60), high = (z.high >> 4) ^ take(spill, out, 0);
+                   z = {high ^ take(table.high, four, 0), low ^ take(table.low, four, 0)};
+                 }
+               y = {where(there, z.high, y.high), where(there, z.low, y.low)};
+               at += cast(there, i32);
+             });
+      tags.store({first, 0}, join(turned(y.high), turned(y.low)));
+    }).grid([](const KeyCfg& c, auto*, auto*, auto*, const auto& tags) { return Grid{cdiv(tags.shape[0], c.B)}; });
 Register r3("ghash", [](Env& e) {
   const int n = e.big ? 1 << 17 : 43;
   auto bytes_turned = [](uint64_t x) { return __builtin_bswap64(x); };
   std::vector<int32_t> begins{0};
-  for (int i = 0; i < n; ++i) begins.push_back(begins.back() + (i % 7 == 3 ? 0 : 1 + int((e.big ? 90 : 5) * e.uniform())));
+  for (int i = 0; i < n; ++i)
+    begins.push_back(begins.back() + (i % 7 == 3 ? 0 : 1 + int((e.big ? 90 : 5) * e.uniform())));
   auto wide = [&] { return uint64_t(e.uniform() * 0x1p24) << 40 | uint64_t(e.uniform() * 0x1p40); };
   const std::vector<uint64_t> key{0x66e94bd4ef8a2c3bull, 0x884cfa59ca342b2eull};  // of the standard's test cases
   auto H = repeated<uint64_t>(e, 2, key);
@@ -228,7 +231,8 @@ Register r3("ghash", [](Env& e) {
   auto tags = filled<uint64_t>(e, 2 * size_t(n), [](size_t) { return 1; });
   Job j;
   j.mbytes = 16e-6 * begins.back();
-  j.add(ghash, KeyCfg{e.field("B", e.big ? 128 : 24), e.field("warps", e.big ? 4 : 1)}, H.p, data.p, b.p, tags.view(n, 2));
+  j.add(ghash, KeyCfg{e.field("B", e.big ? 128 : 24), e.field("warps", e.big ? 4 : 1)}, H.p, data.p, b.p,
+        tags.view(n, 2));
   j.check = [=]() -> std::string {
     const auto got = tags.now();
     for (int i = 0; i < n; ++i) {

@@ -9,37 +9,36 @@ struct FoldCfg {
 };
 
 // --- Nussinov: the most pairs of bases of [i, j]; one program per sequence, diagonal after diagonal in memory
-auto nussinov = kernel("user_nussinov", [](const FoldCfg& c, Tensor<const uint8_t, 2> bases, Tensor<const int32_t, 1> length,
-                                           Ptr<int16_t> M, Tensor<int32_t, 1> best) {
-                  // M [sequences, L, L]: best of bases i..j; 0 below the diagonal, set by the program
-                  num_warps(c.warps);
-                  auto s = program_id(0), L = bases.dim(1);
-                  auto n = length.load({s});
-                  Tile m = M + cast(s, i64) * L * L;
-                  for (auto d : range(0, n))
-                    for (auto first : range(0, n - d, c.B)) {
-                      auto i = first + arange(0, c.B), j = i + d;
-                      auto live = j < n;
-                      auto at = [&](Tile row, Tile column) {  // spans of no base have no pair
-                        return cast(load(m + (row * L + column), {.mask = live & (row <= column)}), i32);
-                      };
-                      auto a = load(bases.ptr() + (s * L + i), {.mask = live});
-                      auto b = load(bases.ptr() + (s * L + j), {.mask = live});
-                      auto sum = a + b;  // A 0, C 1, G 2, U 5: AU 5, CG 3, GU 7
-                      auto pair = ((sum == 5) | (sum == 3) | (sum == 7)) & (j - i > 3);
-                      Tile most = max(at(i + 1, j), at(i, j - 1));
-                      most = max(most, at(i + 1, j - 1) + cast(pair, i32));
-                      for (auto k : range(1, d)) {  // both parts have bases
-                        auto part = [&](Tile row, Tile column) {
-                          return cast(load(m + (row * L + column), {.mask = live}), i32);
-                        };
-                        most = max(most, part(i, i + k) + part(i + k + 1, j));
-                      }
-                      store(m + (i * L + j), cast(most, i16), {.mask = live});
-                    }
-                  auto whole = cast(load(m + (n - 1), {.mask = n > 0}), i32);
-                  best.store({s}, whole);
-                }).grid([](const FoldCfg&, const auto& b, const auto&...) { return Grid{b.shape[0]}; });
+auto nussinov =
+    kernel("user_nussinov", [](const FoldCfg& c, Tensor<const uint8_t, 2> bases, Tensor<const int32_t, 1> length,
+                               Ptr<int16_t> M, Tensor<int32_t, 1> best) {
+      // M [sequences, L, L]: best of bases i..j; 0 below the diagonal, set by the program
+      num_warps(c.warps);
+      auto s = program_id(0), L = bases.dim(1);
+      auto n = length.load({s});
+      Tile m = M + cast(s, i64) * L * L;
+      for (auto d : range(0, n))
+        for (auto first : range(0, n - d, c.B)) {
+          auto i = first + arange(0, c.B), j = i + d;
+          auto live = j < n;
+          auto at = [&](Tile row, Tile column) {  // spans of no base have no pair
+            return cast(load(m + (row * L + column), {.mask = live & (row <= column)}), i32);
+          };
+          auto a = load(bases.ptr() + (s * L + i), {.mask = live});
+          auto b = load(bases.ptr() + (s * L + j), {.mask = live});
+          auto sum = a + b;  // A 0, C 1, G 2, U 5: AU 5, CG 3, GU 7
+          auto pair = ((sum == 5) | (sum == 3) | (sum == 7)) & (j - i > 3);
+          Tile most = max(at(i + 1, j), at(i, j - 1));
+          most = max(most, at(i + 1, j - 1) + cast(pair, i32));
+          for (auto k : range(1, d)) {  // both parts have bases
+            auto part = [&](Tile row, Tile column) { return cast(load(m + (row * L + column), {.mask = live}), i32); };
+            most = max(most, part(i, i + k) + part(i + k + 1, j));
+          }
+          store(m + (i * L + j), cast(most, i16), {.mask = live});
+        }
+      auto whole = cast(load(m + (n - 1), {.mask = n > 0}), i32);
+      best.store({s}, whole);
+    }).grid([](const FoldCfg&, const auto& b, const auto&...) { return Grid{b.shape[0]}; });
 Register r1("nussinov", [](Env& e) {
   const int S = e.big ? 264 : 6, L = e.big ? 400 : 41;
   std::vector<int32_t> n(S);
@@ -76,44 +75,45 @@ Register r1("nussinov", [](Env& e) {
 struct BoardCfg {
   int B = 128, warps = 4, N = 8;
 };
-auto queens = kernel("user_queens", [](const BoardCfg& c, Ptr<const uint32_t> starts, I32 n, Ptr<int64_t> found) {
-                // starts [n, 3]: columns, left and right diagonals taken by the first rows
-                num_warps(c.warps);
-                const int depth = c.N - 3;
-                auto i = program_id(0) * c.B + arange(0, c.B);
-                auto live = i < n;
-                auto level = arange(0, depth).row();
-                auto board = cast((1 << c.N) - 1, u32);
-                auto taken = [&](int k) { return load(starts + (i * 3 + k), {.mask = live, .other = (1u << c.N) - 1}); };
-                Tile columns = taken(0), left = taken(1), right = taken(2) << 16;  // bits that leave below come back
-                Tile row = zeros({c.B}, i32), solutions = zeros({c.B}, i32);
-                Tile open = where(level == 0, (~(columns | left | (right >> 16)) & board).col(), cast(0, u32));
-                Tile placed = zeros({c.B, depth}, u32);
-                while_([&] { return any(row >= 0); },
-                       [&] {
-                         auto active = row >= 0;
-                         auto here = level == row.col();
-                         auto choices = squeeze(sum(where(here, open, 0), axis(1)), 1);
-                         auto bit = choices & (~choices + 1);
-                         auto down = active & (choices != 0), up = active & (choices == 0);
-                         // Down: place the queen. A full board is counted and left at once.
-                         open = where(here & down.col(), open & ~bit.col(), open);
-                         auto last = row == depth - 1;
-                         solutions += cast(down & last, i32);
-                         auto deeper = down & ~last;
-                         placed = where(here & deeper.col(), bit.col(), placed);
-                         auto c1 = columns | bit, l1 = (left | bit) << 1, r1 = (right | (bit << 16)) >> 1;
-                         auto below = (level == row.col() + 1) & deeper.col();
-                         open = where(below, (~(c1 | l1 | (r1 >> 16)) & board).col(), open);
-                         // Up: take the queen of the row above away again.
-                         auto above = squeeze(sum(where(level == row.col() - 1, placed, 0), axis(1)), 1);
-                         columns = where(deeper, c1, where(up, columns & ~above, columns));
-                         left = where(deeper, l1, where(up, (left >> 1) & ~above, left));
-                         right = where(deeper, r1, where(up, (right << 1) & ~(above << 16), right));
-                         row = row + cast(deeper, i32) - cast(up, i32);
-                       });
-                atomic_add(found, cast(sum(solutions), i64), {.order = Order::relaxed});
-              }).grid([](const BoardCfg& c, auto*, int n, auto*) { return Grid{cdiv(n, c.B)}; });
+auto queens =
+    kernel("user_queens", [](const BoardCfg& c, Ptr<const uint32_t> starts, I32 n, Ptr<int64_t> found) {
+      // starts [n, 3]: columns, left and right diagonals taken by the first rows
+      num_warps(c.warps);
+      const int depth = c.N - 3;
+      auto i = program_id(0) * c.B + arange(0, c.B);
+      auto live = i < n;
+      auto level = arange(0, depth).row();
+      auto board = cast((1 << c.N) - 1, u32);
+      auto taken = [&](int k) { return load(starts + (i * 3 + k), {.mask = live, .other = (1u << c.N) - 1}); };
+      Tile columns = taken(0), left = taken(1), right = taken(2) << 16;  // bits that leave below come back
+      Tile row = zeros({c.B}, i32), solutions = zeros({c.B}, i32);
+      Tile open = where(level == 0, (~(columns | left | (right >> 16)) & board).col(), cast(0, u32));
+      Tile placed = zeros({c.B, depth}, u32);
+      while_([&] { return any(row >= 0); },
+             [&] {
+               auto active = row >= 0;
+               auto here = level == row.col();
+               auto choices = squeeze(sum(where(here, open, 0), axis(1)), 1);
+               auto bit = choices & (~choices + 1);
+               auto down = active & (choices != 0), up = active & (choices == 0);
+               // Down: place the queen. A full board is counted and left at once.
+               open = where(here & down.col(), open & ~bit.col(), open);
+               auto last = row == depth - 1;
+               solutions += cast(down & last, i32);
+               auto deeper = down & ~last;
+               placed = where(here & deeper.col(), bit.col(), placed);
+               auto c1 = columns | bit, l1 = (left | bit) << 1, r1 = (right | (bit << 16)) >> 1;
+               auto below = (level == row.col() + 1) & deeper.col();
+               open = where(below, (~(c1 | l1 | (r1 >> 16)) & board).col(), open);
+               // Up: take the queen of the row above away again.
+               auto above = squeeze(sum(where(level == row.col() - 1, placed, 0), axis(1)), 1);
+               columns = where(deeper, c1, where(up, columns & ~above, columns));
+               left = where(deeper, l1, where(up, (left >> 1) & ~above, left));
+               right = where(deeper, r1, where(up, (right << 1) & ~(above << 16), right));
+               row = row + cast(deeper, i32) - cast(up, i32);
+             });
+      atomic_add(found, cast(sum(solutions), i64), {.order = Order::relaxed});
+    }).grid([](const BoardCfg& c, auto*, int n, auto*) { return Grid{cdiv(n, c.B)}; });
 Register r2("queens", [](Env& e) {
   const int N = e.big ? 13 : 7;
   std::vector<uint32_t> starts;
@@ -149,63 +149,65 @@ struct SolidCfg {
 struct Corner {
   Tile x, y, z;
 };
-auto voxelise = kernel("user_voxelise", [](const SolidCfg& c, Tensor<const int32_t, 3> corners, Ptr<uint32_t> bits, I32 side) {
-                  // corners [triangles, 3, 3] x, y, z; bits [side, side, side / 32] (z, y, x)
-                  num_warps(c.warps);
-                  auto first = program_id(0) * c.B;
-                  auto live = first + arange(0, c.B) < corners.dim(0);
-                  std::array<Corner, 3> p;
-                  auto part = [&](int k, int d) { return cast(reshape(corners.load({first, k, d}, {c.B, 1, 1}), {c.B}), i64); };
-                  for (int k = 0; k < 3; ++k) p[k] = {part(k, 0), part(k, 1), part(k, 2)};
-                  auto cross = [](const Tile& ay, const Tile& az, const Tile& by, const Tile& bz) { return ay * bz - az * by; };
-                  auto area = cross(p[1].y - p[0].y, p[1].z - p[0].z, p[2].y - p[0].y, p[2].z - p[0].z);
-                  auto turned = area < 0;
-                  const Corner a = p[0];
-                  const Corner b{where(turned, p[2].x, p[1].x), where(turned, p[2].y, p[1].y), where(turned, p[2].z, p[1].z)};
-                  const Corner d{where(turned, p[1].x, p[2].x), where(turned, p[1].y, p[2].y), where(turned, p[1].z, p[2].z)};
-                  auto doubled = abs(area);
-                  auto lowest = [](const Tile& u, const Tile& v, const Tile& w) { return min(min(u, v), w); };
-                  auto highest = [](const Tile& u, const Tile& v, const Tile& w) { return max(max(u, v), w); };
-                  auto from = [&](const Tile& low) { return cast(max(floor_div(low + 7, 16), 0), i32); };  // centres: 16 k + 8
-                  auto to = [&](const Tile& high) { return cast(min(floor_div(high - 8, 16), cast(side, i64) - 1), i32); };
-                  auto y0 = from(lowest(a.y, b.y, d.y)), y1 = to(highest(a.y, b.y, d.y));
-                  auto z0 = from(lowest(a.z, b.z, d.z)), z1 = to(highest(a.z, b.z, d.z));
-                  auto width = max(y1 - y0 + 1, 0);
-                  auto cells = where(live & (area != 0), width * max(z1 - z0 + 1, 0), 0);
-                  // Points on an edge belong to the triangle on one side of it only.
-                  auto owns = [](const Corner& s, const Corner& e) {
-                    return cast(~((e.z > s.z) | ((e.z == s.z) & (e.y < s.y))), i64);
-                  };
-                  auto words = side / 32;
-                  Tile cell = zeros({c.B}, i32);
-                  while_([&] { return any(cell < cells); },
-                         [&] {
-                           auto active = cell < cells;
-                           auto y = y0 + cell % max(width, 1), z = z0 + cell / max(width, 1);
-                           auto cy = cast(y, i64) * 16 + 8, cz = cast(z, i64) * 16 + 8;
-                           auto edge = [&](const Corner& s, const Corner& e) {
-                             return cross(e.y - s.y, e.z - s.z, cy - s.y, cz - s.z);
-                           };
-                           auto wd = edge(a, b), wa = edge(b, d), wb = edge(d, a);
-                           auto inside = active & (wd >= owns(a, b)) & (wa >= owns(b, d)) & (wb >= owns(d, a));
-                           // The first voxel whose centre lies behind the triangle.
-                           auto x16 = wa * a.x + wb * b.x + wd * d.x;
-                           auto hit = cast(clamp(floor_div(x16 + 8 * doubled - 1, max(doubled, 1) * 16), 0, cast(side, i64)), i32);
-                           auto line = (z * side + y) * words;
-                           for (auto w : range(words)) {
-                             auto in = clamp(hit - w * 32, 0, 32);
-                             auto mask = where(in == 32, cast(0, u32), full({c.B}, 0xffffffffu, u32) << cast(min(in, 31), u32));
-                             atomic_xor(bits + (line + w), mask, {.mask = inside & (mask != 0), .order = Order::relaxed});
-                           }
-                           cell += 1;
-                         });
-                }).grid([](const SolidCfg& c, const auto& t, const auto&...) { return Grid{cdiv(t.shape[0], c.B)}; });
+auto voxelise =
+    kernel("user_voxelise", [](const SolidCfg& c, Tensor<const int32_t, 3> corners, Ptr<uint32_t> bits, I32 side) {
+      // corners [triangles, 3, 3] x, y, z; bits [side, side, side / 32] (z, y, x)
+      num_warps(c.warps);
+      auto first = program_id(0) * c.B;
+      auto live = first + arange(0, c.B) < corners.dim(0);
+      std::array<Corner, 3> p;
+      auto part = [&](int k, int d) { return cast(reshape(corners.load({first, k, d}, {c.B, 1, 1}), {c.B}), i64); };
+      for (int k = 0; k < 3; ++k) p[k] = {part(k, 0), part(k, 1), part(k, 2)};
+      auto cross = [](const Tile& ay, const Tile& az, const Tile& by, const Tile& bz) { return ay * bz - az * by; };
+      auto area = cross(p[1].y - p[0].y, p[1].z - p[0].z, p[2].y - p[0].y, p[2].z - p[0].z);
+      auto turned = area < 0;
+      const Corner a = p[0];
+      const Corner b{where(turned, p[2].x, p[1].x), where(turned, p[2].y, p[1].y), where(turned, p[2].z, p[1].z)};
+      const Corner d{where(turned, p[1].x, p[2].x), where(turned, p[1].y, p[2].y), where(turned, p[1].z, p[2].z)};
+      auto doubled = abs(area);
+      auto lowest = [](const Tile& u, const Tile& v, const Tile& w) { return min(min(u, v), w); };
+      auto highest = [](const Tile& u, const Tile& v, const Tile& w) { return max(max(u, v), w); };
+      auto from = [&](const Tile& low) { return cast(max(floor_div(low + 7, 16), 0), i32); };  // centres: 16 k + 8
+      auto to = [&](const Tile& high) { return cast(min(floor_div(high - 8, 16), cast(side, i64) - 1), i32); };
+      auto y0 = from(lowest(a.y, b.y, d.y)), y1 = to(highest(a.y, b.y, d.y));
+      auto z0 = from(lowest(a.z, b.z, d.z)), z1 = to(highest(a.z, b.z, d.z));
+      auto width = max(y1 - y0 + 1, 0);
+      auto cells = where(live & (area != 0), width * max(z1 - z0 + 1, 0), 0);
+      // Points on an edge belong to the triangle on one side of it only.
+      auto owns = [](const Corner& s, const Corner& e) {
+        return cast(~((e.z > s.z) | ((e.z == s.z) & (e.y < s.y))), i64);
+      };
+      auto words = side / 32;
+      Tile cell = zeros({c.B}, i32);
+      while_([&] { return any(cell < cells); },
+             [&] {
+               auto active = cell < cells;
+               auto y = y0 + cell % max(width, 1), z = z0 + cell / max(width, 1);
+               auto cy = cast(y, i64) * 16 + 8, cz = cast(z, i64) * 16 + 8;
+               auto edge = [&](const Corner& s, const Corner& e) {
+                 return cross(e.y - s.y, e.z - s.z, cy - s.y, cz - s.z);
+               };
+               auto wd = edge(a, b), wa = edge(b, d), wb = edge(d, a);
+               auto inside = active & (wd >= owns(a, b)) & (wa >= owns(b, d)) & (wb >= owns(d, a));
+               // The first voxel whose centre lies behind the triangle.
+               auto x16 = wa * a.x + wb * b.x + wd * d.x;
+               auto hit = cast(clamp(floor_div(x16 + 8 * doubled - 1, max(doubled, 1) * 16), 0, cast(side, i64)), i32);
+               auto line = (z * side + y) * words;
+               for (auto w : range(words)) {
+                 auto in = clamp(hit - w * 32, 0, 32);
+                 auto mask = where(in == 32, cast(0, u32), full({c.B}, 0xffffffffu, u32) << cast(min(in, 31), u32));
+                 atomic_xor(bits + (line + w), mask, {.mask = inside & (mask != 0), .order = Order::relaxed});
+               }
+               cell += 1;
+             });
+    }).grid([](const SolidCfg& c, const auto& t, const auto&...) { return Grid{cdiv(t.shape[0], c.B)}; });
 Register r3("voxelise", [](Env& e) {
   const int side = e.big ? 256 : 32, rings = e.big ? 300 : 9, around = e.big ? 600 : 11;
   // A sphere with bumps, and a few triangles of any kind outside of the grid and without area.
   std::vector<int32_t> corner;
   auto point = [&](int ring, int k) {
-    const double u = M_PI * ring / rings, v = 2 * M_PI * (k % around) / around, r = side * (6.5 + std::sin(5 * v) * std::sin(u));
+    const double u = M_PI * ring / rings, v = 2 * M_PI * (k % around) / around,
+                 r = side * (6.5 + std::sin(5 * v) * std::sin(u));
     for (double x : {r * std::sin(u) * std::cos(v), r * std::sin(u) * std::sin(v), r * std::cos(u)})
       corner.push_back(int32_t(std::lround(x + 8 * side)));
   };
@@ -220,7 +222,8 @@ Register r3("voxelise", [](Env& e) {
   auto bits = filled<uint32_t>(e, words, [](size_t) { return 0; });
   Job j;
   restore(e, j, bits);
-  j.add(voxelise, SolidCfg{e.field("B", e.big ? 128 : 32), e.field("warps", e.big ? 4 : 1)}, t.view(n, 3, 3), bits.p, side);
+  j.add(voxelise, SolidCfg{e.field("B", e.big ? 128 : 32), e.field("warps", e.big ? 4 : 1)}, t.view(n, 3, 3), bits.p,
+        side);
   j.check = [=]() -> std::string {
     std::vector<uint32_t> want(words);
     for (int k = 0; k < n; ++k) {
@@ -274,7 +277,8 @@ auto dilate = kernel("user_dilate", [](const WideCfg& c, Tensor<const uint8_t, 2
 });
 Register r4("dilate", [](Env& e) {
   const int H = e.big ? 4320 : 13, X = e.big ? 7680 : 200, W = 21;
-  auto in = integers<uint8_t>(e, size_t(H) * X, 0, 256), across = filled<uint8_t>(e, size_t(H) * X, [](size_t) { return 1; });
+  auto in = integers<uint8_t>(e, size_t(H) * X, 0, 256),
+       across = filled<uint8_t>(e, size_t(H) * X, [](size_t) { return 1; });
   auto out = filled<uint8_t>(e, size_t(H) * X, [](size_t) { return 1; });
   Job j;
   j.mbytes = 4e-6 * H * double(X);

@@ -41,51 +41,52 @@ Place place_of(const SolidCfg& c) {
 }
 /// Parts of the stress: xx, yy, zz, xy, xz, yz. The axes of views are z, y, x.
 constexpr int kStress[3][3] = {{2, 5, 4}, {5, 1, 3}, {4, 3, 0}};  // [axis][axis]
-constexpr int kAxis[3] = {2, 1, 0};                                  // of the velocities x, y, z
+constexpr int kAxis[3] = {2, 1, 0};                               // of the velocities x, y, z
 
-auto velocities = kernel("user_elastic_velocities", [](const SolidCfg& c, Field V, Field S, Material density,
-                                                       Profile wz, Profile wy, Profile wx, F32 dt) {
-                    num_warps(c.warps);
-                    const Place p = place_of(c);
-                    auto keep = p.damping({wz, wy, wx});
-                    for (int v = 0; v < 3; ++v) {
-                      const int own = kAxis[v];
-                      std::array<int, 3> next{};
-                      next[own] = 1;
-                      auto rho = (p.at(density, {}, 1) + p.at(density, next, 1)) * 0.5f;
-                      Tile force = p.slope(S, kStress[own][own], own, 1);
-                      for (int axis = 0; axis < 3; ++axis)
-                        if (axis != own) force += p.slope(S, kStress[own][axis], axis, 0);
-                      V.store({v, p.z, p.y, p.x}, reshape((p.at(V, v) + dt / rho * force) * keep, {1, c.BZ, c.BY, c.BX}));
-                    }
-                  }).grid([](const SolidCfg& c, const auto& v, const auto&...) {
-  return Grid{cdiv(v.shape[3], c.BX), cdiv(v.shape[2], c.BY), cdiv(v.shape[1], c.BZ)};
-});
-auto stresses = kernel("user_elastic_stresses", [](const SolidCfg& c, Field S, Field V, Material lambda, Material mu,
-                                                   Profile wz, Profile wy, Profile wx, F32 dt) {
-                  num_warps(c.warps);
-                  const Place p = place_of(c);
-                  auto keep = p.damping({wz, wy, wx});
-                  auto write = [&](int part, const Tile& change) {
-                    S.store({part, p.z, p.y, p.x},
-                            reshape((p.at(S, part) + dt * change) * keep, {1, c.BZ, c.BY, c.BX}));
-                  };
-                  std::array<Tile, 3> d;  // along x, y, z
-                  for (int v = 0; v < 3; ++v) d[v] = p.slope(V, v, kAxis[v], 0);
-                  auto twice = 2.f * p.at(mu, {}, 1), all = p.at(lambda, {}, 1) * (d[0] + d[1] + d[2]);
-                  for (int v = 0; v < 3; ++v) write(v, all + twice * d[v]);
-                  for (int v = 0; v < 3; ++v)
-                    for (int w = v + 1; w < 3; ++w) {
-                      const int a = kAxis[v], b = kAxis[w];
-                      std::array<int, 3> da{}, db{}, both{};
-                      da[a] = db[b] = both[a] = both[b] = 1;
-                      auto mean = 4.f / (1.f / p.at(mu, {}, 1) + 1.f / p.at(mu, da, 1) + 1.f / p.at(mu, db, 1) +
-                                         1.f / p.at(mu, both, 1));
-                      write(kStress[a][b], mean * (p.slope(V, v, b, 1) + p.slope(V, w, a, 1)));
-                    }
-                }).grid([](const SolidCfg& c, const auto& s, const auto&...) {
-  return Grid{cdiv(s.shape[3], c.BX), cdiv(s.shape[2], c.BY), cdiv(s.shape[1], c.BZ)};
-});
+auto velocities =
+    kernel("user_elastic_velocities", [](const SolidCfg& c, Field V, Field S, Material density, Profile wz, Profile wy,
+                                         Profile wx, F32 dt) {
+      num_warps(c.warps);
+      const Place p = place_of(c);
+      auto keep = p.damping({wz, wy, wx});
+      for (int v = 0; v < 3; ++v) {
+        const int own = kAxis[v];
+        std::array<int, 3> next{};
+        next[own] = 1;
+        auto rho = (p.at(density, {}, 1) + p.at(density, next, 1)) * 0.5f;
+        Tile force = p.slope(S, kStress[own][own], own, 1);
+        for (int axis = 0; axis < 3; ++axis)
+          if (axis != own) force += p.slope(S, kStress[own][axis], axis, 0);
+        V.store({v, p.z, p.y, p.x}, reshape((p.at(V, v) + dt / rho * force) * keep, {1, c.BZ, c.BY, c.BX}));
+      }
+    }).grid([](const SolidCfg& c, const auto& v, const auto&...) {
+      return Grid{cdiv(v.shape[3], c.BX), cdiv(v.shape[2], c.BY), cdiv(v.shape[1], c.BZ)};
+    });
+auto stresses =
+    kernel("user_elastic_stresses", [](const SolidCfg& c, Field S, Field V, Material lambda, Material mu, Profile wz,
+                                       Profile wy, Profile wx, F32 dt) {
+      num_warps(c.warps);
+      const Place p = place_of(c);
+      auto keep = p.damping({wz, wy, wx});
+      auto write = [&](int part, const Tile& change) {
+        S.store({part, p.z, p.y, p.x}, reshape((p.at(S, part) + dt * change) * keep, {1, c.BZ, c.BY, c.BX}));
+      };
+      std::array<Tile, 3> d;  // along x, y, z
+      for (int v = 0; v < 3; ++v) d[v] = p.slope(V, v, kAxis[v], 0);
+      auto twice = 2.f * p.at(mu, {}, 1), all = p.at(lambda, {}, 1) * (d[0] + d[1] + d[2]);
+      for (int v = 0; v < 3; ++v) write(v, all + twice * d[v]);
+      for (int v = 0; v < 3; ++v)
+        for (int w = v + 1; w < 3; ++w) {
+          const int a = kAxis[v], b = kAxis[w];
+          std::array<int, 3> da{}, db{}, both{};
+          da[a] = db[b] = both[a] = both[b] = 1;
+          auto mean =
+              4.f / (1.f / p.at(mu, {}, 1) + 1.f / p.at(mu, da, 1) + 1.f / p.at(mu, db, 1) + 1.f / p.at(mu, both, 1));
+          write(kStress[a][b], mean * (p.slope(V, v, b, 1) + p.slope(V, w, a, 1)));
+        }
+    }).grid([](const SolidCfg& c, const auto& s, const auto&...) {
+      return Grid{cdiv(s.shape[3], c.BX), cdiv(s.shape[2], c.BY), cdiv(s.shape[1], c.BZ)};
+    });
 Register r1("elastic", [](Env& e) {
   const int Z = e.big ? 256 : 7, Y = e.big ? 256 : 9, X = e.big ? 320 : 35;
   const size_t n = size_t(Z) * Y * X;
@@ -104,7 +105,8 @@ Register r1("elastic", [](Env& e) {
   j.mbytes = 4e-6 * double(n) * (6 + 6 + 1 + 3 + 12 + 2);
   const SolidCfg c = e.big ? SolidCfg{e.field("BZ", 1), e.field("BY", 4), e.field("BX", 64), e.field("warps", 4)}
                            : SolidCfg{2, 4, 16, 2};
-  j.add(velocities, c, V.view(3, Z, Y, X), S.view(6, Z, Y, X), rho.view(Z, Y, X), wz.view(Z), wy.view(Y), wx.view(X), dt);
+  j.add(velocities, c, V.view(3, Z, Y, X), S.view(6, Z, Y, X), rho.view(Z, Y, X), wz.view(Z), wy.view(Y), wx.view(X),
+        dt);
   j.add(stresses, c, S.view(6, Z, Y, X), V.view(3, Z, Y, X), lambda.view(Z, Y, X), mu.view(Z, Y, X), wz.view(Z),
         wy.view(Y), wx.view(X), dt);
   j.check = [=] {
@@ -120,7 +122,9 @@ Register r1("elastic", [](Env& e) {
     };
     auto flat = [&](const Index& i) { return (size_t(i[0]) * Y + i[1]) * X + i[2]; };
     auto moved = [](Index i, int axis, int by) { return i[axis] += by, i; };
-    auto at = [&](const std::vector<double>& f, int part, const Index& i) { return inside(i) ? f[part * n + flat(i)] : 0; };
+    auto at = [&](const std::vector<double>& f, int part, const Index& i) {
+      return inside(i) ? f[part * n + flat(i)] : 0;
+    };
     auto of = [&](const Array<float>& m, const Index& i) { return inside(i) ? m[flat(i)] : 1; };
     auto slope = [&](const std::vector<double>& f, int part, const Index& i, int axis, int first) {
       auto g = [&](int by) { return at(f, part, moved(i, axis, by)); };
@@ -163,11 +167,13 @@ Register r1("elastic", [](Env& e) {
   return j;
 });
 
-// --- a cascade of second-order sections over channels side by side, forwards; and again over a view that runs backwards
+// --- a cascade of second-order sections over channels side by side, forwards; and again over a view that runs
+// backwards
 struct FilterCfg {
   int B = 64, warps = 2, sections = 3;
 };
-auto cascade = kernel("user_cascade", [](const FilterCfg& c, Tensor<const float, 2> x, Tensor<const double, 2> q, Tensor<float, 2> y) {
+auto cascade = kernel("user_cascade", [](const FilterCfg& c, Tensor<const float, 2> x, Tensor<const double, 2> q,
+                                         Tensor<float, 2> y) {
                  // x, y [time, channels]; q [sections, 5]: b0 b1 b2 a1 a2. States in f64: poles are near the circle
                  num_warps(c.warps);
                  auto channel = program_id(0) * c.B;
@@ -190,12 +196,15 @@ auto cascade = kernel("user_cascade", [](const FilterCfg& c, Tensor<const float,
                }).grid([](const FilterCfg& c, const auto& x, const auto&...) { return Grid{cdiv(x.shape[1], c.B)}; });
 Register r2("zero_phase", [](Env& e) {
   const int T = e.big ? 4096 : 75, C = e.big ? 16384 : 50, K = 3;
-  auto x = random<float>(e, size_t(T) * C), between = constant<float>(e, size_t(T) * C, NAN), y = constant<float>(e, size_t(T) * C, NAN);
+  auto x = random<float>(e, size_t(T) * C), between = constant<float>(e, size_t(T) * C, NAN),
+       y = constant<float>(e, size_t(T) * C, NAN);
   auto q = filled<double>(e, 5 * K, [](size_t i) {
     const double w = .2 + .3 * double(i / 5), alpha = std::sin(w) / 4, a0 = 1 + alpha, c = std::cos(w);
     return std::array{(1 - c) / 2 / a0, (1 - c) / a0, (1 - c) / 2 / a0, -2 * c / a0, (1 - alpha) / a0}[i % 5];
   });
-  auto backwards = [=](const Array<float>& a) { return TensorView<float, 2>(a.p + size_t(T - 1) * C, {T, C}, {-C, 1}); };
+  auto backwards = [=](const Array<float>& a) {
+    return TensorView<float, 2>(a.p + size_t(T - 1) * C, {T, C}, {-C, 1});
+  };
   Job j;
   j.mbytes = 16e-6 * T * double(C);
   const FilterCfg c{e.field("B", e.big ? 64 : 32), e.field("warps", e.big ? 2 : 1), K};

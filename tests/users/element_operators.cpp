@@ -22,10 +22,10 @@ Tile along(const Tile& u, const Tile& m, int axis) {
 
 // --- y += A x for -div(grad) on hexahedra: x gathered by element, values and derivatives at 6^3 points, a symmetric
 // 3 x 3 metric at each of them, and back
-auto sum_factor = kernel(
-    "user_sum_factor", [](const ElementCfg& c, Tensor<const double, 1> x, Tensor<const int32_t, 2> nodes,
-                          Tensor<const double, 5> metric, Tensor<const double, 2> basis,
-                          Tensor<const double, 2> slope, Ptr<double> y) {
+auto sum_factor =
+    kernel("user_sum_factor", [](const ElementCfg& c, Tensor<const double, 1> x, Tensor<const int32_t, 2> nodes,
+                                 Tensor<const double, 5> metric, Tensor<const double, 2> basis,
+                                 Tensor<const double, 2> slope, Ptr<double> y) {
       // nodes [E, 125] places of nodes in x; metric [6, E, 6, 6, 6]; basis, slope [6, 5]
       num_warps(c.warps);
       const int n = kNodes, q = kPoints;
@@ -37,9 +37,7 @@ auto sum_factor = kernel(
       auto bz = along(u, B, 1), dz = along(u, D, 1);
       auto bzy = along(bz, B, 2);
       std::array<Tile, 3> g{along(bzy, D, 3), along(along(bz, D, 2), B, 3), along(along(dz, B, 2), B, 3)};
-      auto G = [&](int k) {
-        return reshape(metric.load({k, e, 0, 0, 0}, {1, c.E, q, q, q}), {c.E, q, q, q});
-      };
+      auto G = [&](int k) { return reshape(metric.load({k, e, 0, 0, 0}, {1, c.E, q, q, q}), {c.E, q, q, q}); };
       auto xx = G(0), xy = G(1), xz = G(2), yy = G(3), yz = G(4), zz = G(5);
       auto fx = xx * g[0] + xy * g[1] + xz * g[2];
       auto fy = xy * g[0] + yy * g[1] + yz * g[2];
@@ -49,8 +47,8 @@ auto sum_factor = kernel(
       auto out = along(flat, Bt, 1) + along(along(along(fz, Bt, 3), Bt, 2), Dt, 1);
       atomic_add(y + at, reshape(out, {c.E, n * n * n}), {.mask = live, .order = Order::relaxed});
     }).grid([](const ElementCfg& c, const auto&, const auto& nodes, const auto&...) {
-  return Grid{cdiv(nodes.shape[0], c.E)};
-});
+      return Grid{cdiv(nodes.shape[0], c.E)};
+    });
 Register r1("sum_factor", [](Env& e) {
   const int side = e.big ? 32 : 2, E = e.big ? side * side * side : 7, line = 4 * side + 1, N = line * line * line;
   auto place = [=](int k, int node) {
@@ -117,55 +115,60 @@ void eliminate(Block<K>& b, Block<K>& c, std::array<Tile, K>& d) {  // b^-1 c an
 }
 template <int K>
 auto block_lines(const char* name) {
-  return kernel(name, [](const LineCfg& c, Ptr<const double> A, Ptr<const double> Bs, Ptr<double> C, Ptr<double> d,
-                         I32 rows, I64 n) {
-           // A, Bs, C [rows, K, K, n], d [rows, K, n]: C and d are overwritten, d by the solution
-           num_warps(c.warps);
-           auto s = cast(program_id(0), i64) * c.B + cast(arange(0, c.B), i64);
-           auto live = s < n;
-           auto at = [&](const Tile& row, int part, int parts) { return (cast(row, i64) * parts + part) * n + s; };
-           Block<K> gamma;
-           std::array<Tile, K> rho;
-           for (int i = 0; i < K; ++i) {
-             rho[i] = zeros({c.B}, f64);
-             for (int j = 0; j < K; ++j) gamma[i][j] = zeros({c.B}, f64);
-           }
-           for (auto row : range(rows)) {
-             Block<K> b, next;
-             std::array<Tile, K> r;
-             for (int i = 0; i < K; ++i) {
-               r[i] = load(d + at(row, i, K), {.mask = live});
-               for (int j = 0; j < K; ++j) {
-                 b[i][j] = load(Bs + at(row, i * K + j, K * K), {.mask = live, .other = i == j ? 1. : 0.});
-                 next[i][j] = load(C + at(row, i * K + j, K * K), {.mask = live});
-               }
-             }
-             for (int i = 0; i < K; ++i)
-               for (int k = 0; k < K; ++k) {
-                 auto a = load(A + at(row, i * K + k, K * K), {.mask = live & (row > 0)});
-                 for (int j = 0; j < K; ++j) b[i][j] -= a * gamma[k][j];
-                 r[i] -= a * rho[k];
-               }
-             eliminate<K>(b, next, r);
-             gamma = next, rho = r;
-             for (int i = 0; i < K; ++i) {
-               store(d + at(row, i, K), rho[i], {.mask = live});
-               for (int j = 0; j < K; ++j) store(C + at(row, i * K + j, K * K), gamma[i][j], {.mask = live});
-             }
-           }
-           for (auto row : range(rows - 2, -1, -1)) {
-             std::array<Tile, K> x;
-             for (int i = 0; i < K; ++i) {
-               x[i] = load(d + at(row, i, K), {.mask = live});
-               for (int j = 0; j < K; ++j) x[i] -= load(C + at(row, i * K + j, K * K), {.mask = live}) * rho[j];
-             }
-             rho = x;
-             for (int i = 0; i < K; ++i) store(d + at(row, i, K), x[i], {.mask = live});
-           }
-         }).grid([](const LineCfg& c, auto*, auto*, auto*, auto*, int, int64_t n) { return Grid{cdiv(n, c.B)}; });
+  return kernel(name,
+                [](const LineCfg& c, Ptr<const double> A, Ptr<const double> Bs, Ptr<double> C, Ptr<double> d, I32 rows,
+                   I64 n) {
+                  // A, Bs, C [rows, K, K, n], d [rows, K, n]: C and d are overwritten, d by the solution
+                  num_warps(c.warps);
+                  auto s = cast(program_id(0), i64) * c.B + cast(arange(0, c.B), i64);
+                  auto live = s < n;
+                  auto at = [&](const Tile& row, int part, int parts) {
+                    return (cast(row, i64) * parts + part) * n + s;
+                  };
+                  Block<K> gamma;
+                  std::array<Tile, K> rho;
+                  for (int i = 0; i < K; ++i) {
+                    rho[i] = zeros({c.B}, f64);
+                    for (int j = 0; j < K; ++j) gamma[i][j] = zeros({c.B}, f64);
+                  }
+                  for (auto row : range(rows)) {
+                    Block<K> b, next;
+                    std::array<Tile, K> r;
+                    for (int i = 0; i < K; ++i) {
+                      r[i] = load(d + at(row, i, K), {.mask = live});
+                      for (int j = 0; j < K; ++j) {
+                        b[i][j] = load(Bs + at(row, i * K + j, K * K), {.mask = live, .other = i == j ? 1. : 0.});
+                        next[i][j] = load(C + at(row, i * K + j, K * K), {.mask = live});
+                      }
+                    }
+                    for (int i = 0; i < K; ++i)
+                      for (int k = 0; k < K; ++k) {
+                        auto a = load(A + at(row, i * K + k, K * K), {.mask = live & (row > 0)});
+                        for (int j = 0; j < K; ++j) b[i][j] -= a * gamma[k][j];
+                        r[i] -= a * rho[k];
+                      }
+                    eliminate<K>(b, next, r);
+                    gamma = next, rho = r;
+                    for (int i = 0; i < K; ++i) {
+                      store(d + at(row, i, K), rho[i], {.mask = live});
+                      for (int j = 0; j < K; ++j) store(C + at(row, i * K + j, K * K), gamma[i][j], {.mask = live});
+                    }
+                  }
+                  for (auto row : range(rows - 2, -1, -1)) {
+                    std::array<Tile, K> x;
+                    for (int i = 0; i < K; ++i) {
+                      x[i] = load(d + at(row, i, K), {.mask = live});
+                      for (int j = 0; j < K; ++j) x[i] -= load(C + at(row, i * K + j, K * K), {.mask = live}) * rho[j];
+                    }
+                    rho = x;
+                    for (int i = 0; i < K; ++i) store(d + at(row, i, K), x[i], {.mask = live});
+                  }
+                })
+      .grid([](const LineCfg& c, auto*, auto*, auto*, auto*, int, int64_t n) { return Grid{cdiv(n, c.B)}; });
 }
 template <int K>
-Job solve_lines(Env& e, const Kernel<LineCfg, Ptr<const double>, Ptr<const double>, Ptr<double>, Ptr<double>, I32, I64>& k,
+Job solve_lines(Env& e,
+                const Kernel<LineCfg, Ptr<const double>, Ptr<const double>, Ptr<double>, Ptr<double>, I32, I64>& k,
                 int rows, int64_t n) {
   const size_t blocks = size_t(rows) * K * K * n;
   auto A = random<double>(e, blocks), C = random<double>(e, blocks), d = random<double>(e, size_t(rows) * K * n);
@@ -205,46 +208,43 @@ Register r3("block_lines3", [](Env& e) { return solve_lines<3>(e, lines3, e.big 
 struct RowCfg {
   int B = 64, warps = 2;
 };
-auto colour_sweep = kernel("user_colour_sweep", [](const RowCfg& c, Tensor<const int32_t, 1> rows,
-                                                   Ptr<const int32_t> start, Ptr<const int32_t> columns,
-                                                   Ptr<const double> blocks, Tensor<const double, 2> b, Ptr<double> x) {
-                      // rows: those of the colour; blocks [entries, 3, 3], the diagonal block first in its row
-                      num_warps(c.warps);
-                      auto first = program_id(0) * c.B;
-                      auto live = first + arange(0, c.B) < rows.dim(0);
-                      auto row = rows.load({first}, {c.B});
-                      auto begin = load(start + row, {.mask = live}), end = load(start + row + 1, {.mask = live});
-                      std::array<Tile, 3> r;
-                      auto right = b.gather(where(live, row, -1), 0, 3);
-                      for (int i = 0; i < 3; ++i) r[i] = squeeze(extract(right, {0, i}, {c.B, 1}), 1);
-                      Tile at = begin + 1;
-                      while_([&] { return any(at < end); },
-                             [&] {
-                               auto there = at < end;
-                               auto column = load(columns + at, {.mask = there});
-                               std::array<Tile, 3> v;
-                               for (int j = 0; j < 3; ++j) v[j] = load(x + (column * 3 + j), {.mask = there});
-                               for (int i = 0; i < 3; ++i)
-                                 for (int j = 0; j < 3; ++j)
-                                   r[i] -= load(blocks + (cast(at, i64) * 9 + (3 * i + j)), {.mask = there}) * v[j];
-                               at += 1;
-                             });
-                      Block<3> d;
-                      for (int i = 0; i < 3; ++i)
-                        for (int j = 0; j < 3; ++j)
-                          d[i][j] = load(blocks + (cast(begin, i64) * 9 + (3 * i + j)),
-                                         {.mask = live, .other = i == j ? 1. : 0.});
-                      auto minor = [&](int i, int j) {  // of the transposed matrix, with its sign
-                        const int a = (j + 1) % 3, b = (j + 2) % 3, p = (i + 1) % 3, q = (i + 2) % 3;
-                        return d[a][p] * d[b][q] - d[a][q] * d[b][p];
-                      };
-                      auto det = d[0][0] * minor(0, 0) + d[0][1] * minor(1, 0) + d[0][2] * minor(2, 0);
-                      for (int i = 0; i < 3; ++i)
-                        store(x + (row * 3 + i), (minor(i, 0) * r[0] + minor(i, 1) * r[1] + minor(i, 2) * r[2]) / det,
-                              {.mask = live});
-                    }).grid([](const RowCfg& c, const auto& rows, const auto&...) {
-  return Grid{cdiv(rows.shape[0], c.B)};
-});
+auto colour_sweep =
+    kernel("user_colour_sweep", [](const RowCfg& c, Tensor<const int32_t, 1> rows, Ptr<const int32_t> start,
+                                   Ptr<const int32_t> columns, Ptr<const double> blocks, Tensor<const double, 2> b,
+                                   Ptr<double> x) {
+      // rows: those of the colour; blocks [entries, 3, 3], the diagonal block first in its row
+      num_warps(c.warps);
+      auto first = program_id(0) * c.B;
+      auto live = first + arange(0, c.B) < rows.dim(0);
+      auto row = rows.load({first}, {c.B});
+      auto begin = load(start + row, {.mask = live}), end = load(start + row + 1, {.mask = live});
+      std::array<Tile, 3> r;
+      auto right = b.gather(where(live, row, -1), 0, 3);
+      for (int i = 0; i < 3; ++i) r[i] = squeeze(extract(right, {0, i}, {c.B, 1}), 1);
+      Tile at = begin + 1;
+      while_([&] { return any(at < end); },
+             [&] {
+               auto there = at < end;
+               auto column = load(columns + at, {.mask = there});
+               std::array<Tile, 3> v;
+               for (int j = 0; j < 3; ++j) v[j] = load(x + (column * 3 + j), {.mask = there});
+               for (int i = 0; i < 3; ++i)
+                 for (int j = 0; j < 3; ++j)
+                   r[i] -= load(blocks + (cast(at, i64) * 9 + (3 * i + j)), {.mask = there}) * v[j];
+               at += 1;
+             });
+      Block<3> d;
+      for (int i = 0; i < 3; ++i)
+        for (int j = 0; j < 3; ++j)
+          d[i][j] = load(blocks + (cast(begin, i64) * 9 + (3 * i + j)), {.mask = live, .other = i == j ? 1. : 0.});
+      auto minor = [&](int i, int j) {  // of the transposed matrix, with its sign
+        const int a = (j + 1) % 3, b = (j + 2) % 3, p = (i + 1) % 3, q = (i + 2) % 3;
+        return d[a][p] * d[b][q] - d[a][q] * d[b][p];
+      };
+      auto det = d[0][0] * minor(0, 0) + d[0][1] * minor(1, 0) + d[0][2] * minor(2, 0);
+      for (int i = 0; i < 3; ++i)
+        store(x + (row * 3 + i), (minor(i, 0) * r[0] + minor(i, 1) * r[1] + minor(i, 2) * r[2]) / det, {.mask = live});
+    }).grid([](const RowCfg& c, const auto& rows, const auto&...) { return Grid{cdiv(rows.shape[0], c.B)}; });
 Register r4("colour_sweep", [](Env& e) {
   const int side = e.big ? 96 : 5, n = side * side * side;
   std::vector<int32_t> start{0}, column;
@@ -265,9 +265,8 @@ Register r4("colour_sweep", [](Env& e) {
   for (int v = 0; v < n; ++v) diagonal[start[v]] = true;
   auto starts = repeated<int32_t>(e, start.size(), start);
   auto columns = repeated<int32_t>(e, entries, column);
-  auto blocks = filled<double>(e, entries * 9, [&](size_t i) {
-    return e.uniform() - .5 + (diagonal[i / 9] && i % 9 % 4 == 0 ? 30 : 0);
-  });
+  auto blocks = filled<double>(
+      e, entries * 9, [&](size_t i) { return e.uniform() - .5 + (diagonal[i / 9] && i % 9 % 4 == 0 ? 30 : 0); });
   auto b = random<double>(e, 3 * size_t(n)), x = random<double>(e, 3 * size_t(n));
   std::vector<Array<int32_t>> rows;
   Job j;

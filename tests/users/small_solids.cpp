@@ -51,8 +51,8 @@ Register r1("jacobi5", [](Env& e) {
   auto values = constant<double>(e, size_t(n) * 5, NAN), vectors = constant<double>(e, size_t(n) * 25, NAN);
   Job j;
   j.mbytes = 8e-6 * n * 55;
-  j.add(jacobi, BatchCfg{e.field("B", e.big ? 128 : 32), e.field("warps", e.big ? 4 : 1)}, A.view(n, 5, 5), values.view(n, 5),
-        vectors.view(n, 5, 5));
+  j.add(jacobi, BatchCfg{e.field("B", e.big ? 128 : 32), e.field("warps", e.big ? 4 : 1)}, A.view(n, 5, 5),
+        values.view(n, 5), vectors.view(n, 5, 5));
   j.check = [=] {  // A v = v w, and vectors of length one at right angles
     const auto w = values.now(), v = vectors.now();
     std::vector<double> got, want;
@@ -139,8 +139,10 @@ Register r2("bricks", [](Env& e) {
               std::array<int, 8> line{};
               const int h = m / 2;
               for (int i = 0; i < h; ++i)
-                line[h + i] = x[at + (2 * i + 1) * step] - ((x[at + 2 * i * step] + x[at + 2 * std::min(i + 1, h - 1) * step]) >> 1);
-              for (int i = 0; i < h; ++i) line[i] = x[at + 2 * i * step] + ((line[h + std::max(i - 1, 0)] + line[h + i] + 2) >> 2);
+                line[h + i] = x[at + (2 * i + 1) * step] -
+                              ((x[at + 2 * i * step] + x[at + 2 * std::min(i + 1, h - 1) * step]) >> 1);
+              for (int i = 0; i < h; ++i)
+                line[i] = x[at + 2 * i * step] + ((line[h + std::max(i - 1, 0)] + line[h + i] + 2) >> 2);
               for (int i = 0; i < m; ++i) x[at + i * step] = line[i];
             }
       for (int i = 0; i < 512; ++i) want[size_t(b) * 512 + i] = x[i];
@@ -161,22 +163,23 @@ Tile spread(Tile x) {  // bits of 21 to every third place
   x = (x | (x << 4)) & 0x10c30c30c30c30c3ull;
   return (x | (x << 2)) & 0x1249249249249249ull;
 }
-auto morton = kernel("user_morton_order", [](const OrderCfg& c, Tensor<const float, 3> at, Tensor<const int8_t, 2> kind,
-                                             Tensor<uint64_t, 2> keys, Tensor<int8_t, 2> kinds, Tensor<int32_t, 2> from) {
-                // at [3, groups, n] in [0, 1); results in order of keys
-                num_warps(c.warps);
-                auto g = program_id(0) * c.R;
-                std::array<Tile, 3> part;
-                for (int d = 0; d < 3; ++d) {
-                  auto x = reshape(at.load({d, g, 0}, {1, c.R, c.n}), {c.R, c.n});
-                  part[d] = spread(cast(clamp(x, 0.f, 0.99999994f) * 2097152.f, u64));
-                }
-                auto key = part[0] | (part[1] << 1) | (part[2] << 2);
-                auto order = argsort(key, axis(1));
-                keys.store({g, 0}, take(key, order, 1));
-                kinds.store({g, 0}, take(kind.load({g, 0}, {c.R, c.n}), order, 1));
-                from.store({g, 0}, order);
-              }).grid([](const OrderCfg& c, const auto& at, const auto&...) { return Grid{cdiv(at.shape[1], c.R)}; });
+auto morton =
+    kernel("user_morton_order", [](const OrderCfg& c, Tensor<const float, 3> at, Tensor<const int8_t, 2> kind,
+                                   Tensor<uint64_t, 2> keys, Tensor<int8_t, 2> kinds, Tensor<int32_t, 2> from) {
+      // at [3, groups, n] in [0, 1); results in order of keys
+      num_warps(c.warps);
+      auto g = program_id(0) * c.R;
+      std::array<Tile, 3> part;
+      for (int d = 0; d < 3; ++d) {
+        auto x = reshape(at.load({d, g, 0}, {1, c.R, c.n}), {c.R, c.n});
+        part[d] = spread(cast(clamp(x, 0.f, 0.99999994f) * 2097152.f, u64));
+      }
+      auto key = part[0] | (part[1] << 1) | (part[2] << 2);
+      auto order = argsort(key, axis(1));
+      keys.store({g, 0}, take(key, order, 1));
+      kinds.store({g, 0}, take(kind.load({g, 0}, {c.R, c.n}), order, 1));
+      from.store({g, 0}, order);
+    }).grid([](const OrderCfg& c, const auto& at, const auto&...) { return Grid{cdiv(at.shape[1], c.R)}; });
 Register r3("morton_order", [](Env& e) {
   const int G = e.big ? 1 << 16 : 5, n = 96;
   auto at = drawn<float>(e, size_t(3) * G * n, [&] { return float(std::floor(e.uniform() * 64) / 64); });
@@ -186,8 +189,8 @@ Register r3("morton_order", [](Env& e) {
   auto from = filled<int32_t>(e, size_t(G) * n, [](size_t) { return -1; });
   Job j;
   j.mbytes = 1e-6 * G * n * 26.;
-  j.add(morton, OrderCfg{e.field("R", e.big ? 4 : 2), n, e.field("warps", 4)}, at.view(3, G, n), kind.view(G, n), keys.view(G, n),
-        kinds.view(G, n), from.view(G, n));
+  j.add(morton, OrderCfg{e.field("R", e.big ? 4 : 2), n, e.field("warps", 4)}, at.view(3, G, n), kind.view(G, n),
+        keys.view(G, n), kinds.view(G, n), from.view(G, n));
   j.check = [=]() -> std::string {
     const auto key = keys.now();
     const auto k = kinds.now();
@@ -223,11 +226,14 @@ Register r3("morton_order", [](Env& e) {
 struct PairCfg {
   int BM = 48, BN = 80, warps = 4;
 };
-auto closest = kernel("user_closest_pair", [](const PairCfg& c, Tensor<const float, 2> at, Ptr<uint64_t> best, Tensor<int32_t, 1> neighbour) {
+auto closest = kernel("user_closest_pair", [](const PairCfg& c, Tensor<const float, 2> at, Ptr<uint64_t> best,
+                                              Tensor<int32_t, 1> neighbour) {
                  num_warps(c.warps);
                  auto first = program_id(0) * c.BM;
                  auto n = at.dim(1);
-                 auto coordinate = [&](int d, const Tile& from, int count) { return reshape(at.load({d, from}, {1, count}), {count}); };
+                 auto coordinate = [&](int d, const Tile& from, int count) {
+                   return reshape(at.load({d, from}, {1, count}), {count});
+                 };
                  auto x = coordinate(0, first, c.BM).col(), y = coordinate(1, first, c.BM).col();
                  auto i = (first + arange(0, c.BM)).col();
                  Tile least = full({c.BM, 1}, INFINITY, f32), who = full({c.BM, 1}, -1, i32);
@@ -244,7 +250,8 @@ auto closest = kernel("user_closest_pair", [](const PairCfg& c, Tensor<const flo
                  }
                  neighbour.store({first}, squeeze(who, 1));
                  // Distances are not negative: their bits are in their order.
-                 auto packed = (cast(bitcast(least, u32), u64) << 32) | (cast(cast(min(i, who), u32), u64) << 16) | cast(cast(max(i, who), u32), u64);
+                 auto packed = (cast(bitcast(least, u32), u64) << 32) | (cast(cast(min(i, who), u32), u64) << 16) |
+                               cast(cast(max(i, who), u32), u64);
                  auto valid = (i < n) & (who >= 0);
                  atomic_min(best, to_scalar(min(where(valid, packed, full({c.BM, 1}, ~0ull, u64)), axis(0))));
                }).grid([](const PairCfg& c, const auto& at, const auto&...) { return Grid{cdiv(at.shape[1], c.BM)}; });
@@ -269,7 +276,8 @@ Register r4("closest_pair", [](Env& e) {
       auto distance = [&](int k) { return std::hypot(at[k] - at[i], at[n + k] - at[n + i]); };
       for (int k = 0; k < n; ++k)
         if (k != i) own = std::min(own, distance(k));
-      if (got[i] < 0 || got[i] >= n || got[i] == i || distance(got[i]) > own * (1 + 1e-5)) return "neighbour of " + std::to_string(i);
+      if (got[i] < 0 || got[i] >= n || got[i] == i || distance(got[i]) > own * (1 + 1e-5))
+        return "neighbour of " + std::to_string(i);
       least = std::min(least, own);
     }
     const uint64_t w = best.now()[0];

@@ -36,7 +36,8 @@ std::optional<Connected> connectedTo(Value vector) {
   for (size_t i = 0; i < all.vectors.size(); ++i) {
     const Value now = all.vectors[i];
     Operation* made = now.getDefiningOp();
-    if (!made || made->getBlock() != block || !(isElementwise(made) || isa<LoadOp, IotaOp, SplatOp, arith::ConstantOp>(made)))
+    if (!made || made->getBlock() != block ||
+        !(isElementwise(made) || isa<LoadOp, IotaOp, SplatOp, arith::ConstantOp>(made)))
       return std::nullopt;
     if (isElementwise(made)) all.work += workOf(made);
     SmallVector<Operation*> around(now.getUsers());
@@ -81,8 +82,9 @@ void LayoutPlan::keepCostlyVectors() {
   scope_.walk([&](Operation* op) {
     auto reshape = dyn_cast<ReshapeOp>(op);
     const Value vector = reshape ? reshape.getSource() : Value();
-    if (!reshape || !isTile(vector) || tileType(vector).getRank() != 1 || tileType(reshape.getResult()).getRank() != 2 ||
-        reshape->getParentOfType<LoopLikeOpInterface>() || !seen.insert(vector).second || isCheap(vector))
+    if (!reshape || !isTile(vector) || tileType(vector).getRank() != 1 ||
+        tileType(reshape.getResult()).getRank() != 2 || reshape->getParentOfType<LoopLikeOpInterface>() ||
+        !seen.insert(vector).second || isCheap(vector))
       return;
     const auto rows = layoutOfRows(reshape.getResult());
     const auto connected = connectedTo(vector);
