@@ -74,6 +74,17 @@ LogicalResult ShareOp::verify() { return verifyTile(*this, getSource().getType()
 LogicalResult SmemLoadOp::verify() { return verifyTile(*this, getResult().getType(), getSource().getType()); }
 LogicalResult SmemStoreOp::verify() { return verifyTile(*this, getValue().getType(), getTarget().getType()); }
 
+LogicalResult SmemZeroOp::verify() {
+  if (!getBox()) return success();
+  const SmemType type = getTarget().getType();
+  if (type.isRing() || type.getInterleaved() || type.getShape().size() != 2)
+    return emitOpError() << "has a box in one plain tile of two dims, found " << type;
+  if (getBox()->size() != 2 || (*getBox())[0] < 0 || (*getBox())[1] < 0 || (*getBox())[0] > type.getShape()[0] ||
+      (*getBox())[1] > type.getShape()[1])
+    return emitOpError() << "expects a box inside of " << type;
+  return success();
+}
+
 LogicalResult SmemTurnOp::verify() {
   SmemType from = getSource().getType(), to = getTarget().getType();
   for (SmemType type : {from, to})

@@ -119,9 +119,11 @@ def Tile_SmemTurnOp : Tile_Op<"smem_turn", [MemoryEffects<[MemRead, MemWrite]>]>
   let hasVerifier = 1;
 }
 def Tile_SmemZeroOp : Tile_Op<"smem_zero", [MemoryEffects<[MemWrite]>]> {
-  let summary = "zero bytes in every stage of a buffer, padding included";
-  let arguments = (ins Tile_SmemType:$target);
-  let assemblyFormat = "$target attr-dict `:` type($target)";
+  let summary = "zero bytes in every stage of a buffer, padding included; with a box, only outside of it";
+  let description = "What is written into the box may be written at the same time: no byte is both.";
+  let arguments = (ins Tile_SmemType:$target, OptionalAttr<DenseI64ArrayAttr>:$box);
+  let assemblyFormat = "$target (`outside` $box^)? attr-dict `:` type($target)";
+  let hasVerifier = 1;
 }
 def Tile_AsyncCopyOp : Tile_Op<"async_copy", [MemoryEffects<[MemRead, MemWrite]>, AttrSizedOperandSegments]> {
   let summary = "starts copying a box of a view to the origin of a buffer; zeros outside the view, and everywhere when `enable` is false";

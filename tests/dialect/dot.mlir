@@ -141,6 +141,24 @@ func.func @turn(%p: !tile.smem<64x32xf8E4M3FN, minor = 1>, %q: !tile.smem<64x32x
 
 // -----
 
+func.func @zeros(%p: !tile.smem<64x32xf16, minor = 1>) {
+  tile.smem_zero %p : <64x32xf16, minor = 1>
+  tile.smem_zero %p outside [64, 20] : <64x32xf16, minor = 1>
+  // expected-error @+1 {{expects a box inside of}}
+  tile.smem_zero %p outside [64, 33] : <64x32xf16, minor = 1>
+  return
+}
+
+// -----
+
+func.func @zeros_of_rings(%r: !tile.smem<64x32xf16, minor = 1, stages = 2>) {
+  // expected-error @+1 {{has a box in one plain tile of two dims}}
+  tile.smem_zero %r outside [64, 20] : <64x32xf16, minor = 1, stages = 2>
+  return
+}
+
+// -----
+
 func.func @turn_nothing(%p: !tile.smem<64x32xf8E4M3FN, minor = 1>) {
   // expected-error @+1 {{expects the same tile with another minor dim}}
   tile.smem_turn %p to %p : <64x32xf8E4M3FN, minor = 1>, <64x32xf8E4M3FN, minor = 1>

@@ -281,6 +281,12 @@ TEST(Scan, EveryShapeAxisAndDirection) {
     for (size_t axis = 0; axis < shape.size(); ++axis)
       for (bool reverse : {false, true}) runScan(shape, static_cast<int>(axis), reverse, 4);
 }
+/// Short axes beside sizes that are no powers of two: rows lie in lanes and warps of which some have none.
+TEST(Scan, OddSizes) {
+  for (const Shape& shape : {Shape{4, 13, 21}, {3, 21}, {3, 5, 7}, {13, 2, 3}, {11, 67}, {7, 3, 3, 5}})
+    for (size_t axis = 0; axis < shape.size(); ++axis)
+      for (int warps : {1, 4, 8}) runScan(shape, static_cast<int>(axis), (axis + warps) % 2 == 0, warps);
+}
 TEST(Scan, WarpCounts) {
   for (int warps : {1, 2, 8})
     for (const Shape& shape : {Shape{1000}, {5, 7}, {64, 80}})

@@ -36,3 +36,23 @@ func.func @sums(%x: !tile.view<2xf32> {tile.align = 16 : i32, tile.unit_stride =
   tile.store %s, %x[%c0, %c0 : i32, i32] : tensor<4x256xf32>, !tile.view<2xf32>
   return
 }
+
+// -----
+
+// Short axes and odd sizes: two lanes have a row of 21, and the 52 rows lie in the other lanes and the warps. Warps along
+// the axis, because they do not divide the rows, would meet in shared memory.
+// CHECK-LABEL: @blocks_of_rows
+// CHECK: tile.scan {{.*}} axis 2 : (tensor<4x13x21xi8, #tile.layout<4x13x21 regs [2:11*1] lanes [1:16*1, 2:2*11] warps [0:4*1]>>)
+func.func @blocks_of_rows(%x: !tile.view<2xi8> {tile.align = 16 : i32, tile.unit_stride = 1 : i32}) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %a = tile.load %x[%c0, %c0 : i32, i32] : !tile.view<2xi8> -> tensor<4x273xi8>
+  %b = tile.reshape %a : tensor<4x273xi8> -> tensor<4x13x21xi8>
+  %s = tile.scan %b axis 2 : (tensor<4x13x21xi8>) -> tensor<4x13x21xi8> {
+  ^bb0(%p: i8, %q: i8):
+    %r = arith.maxui %p, %q : i8
+    tile.yield %r : i8
+  }
+  %t = tile.reshape %s : tensor<4x13x21xi8> -> tensor<4x273xi8>
+  tile.store %t, %x[%c0, %c0 : i32, i32] : tensor<4x273xi8>, !tile.view<2xi8>
+  return
+}

@@ -190,11 +190,12 @@ func.func @padded(%A: !tile.view<2 x f16>, %B: !tile.smem<32x64xf16, minor = 1>,
 // -----
 
 // Rows and columns of padding only make rows and columns of padding: nothing is zeroed, and the buffer is where the tile
-// is. What the product sums over must be zero: that buffer is filled in front of everything.
+// is. What the product sums over must be zero: that is zeroed beside the tile, at the same time.
 // CHECK-LABEL: func.func @padded_columns
 // CHECK: %[[A:.*]] = tile.smem_alloc : <64x32xf16, minor = 1>
-// CHECK-NEXT: tile.smem_zero %[[A]]
-// CHECK-NEXT: tile.barrier
+// CHECK-NEXT: tile.smem_zero %[[A]] outside [64, 20]
+// CHECK-NEXT: tile.smem_store %{{.*}}, %[[A]]
+// CHECK: tile.mma
 // CHECK-NOT: tile.smem_zero
 // CHECK: tile.smem_alloc : <32x64xf16, minor = 1>
 // CHECK-NOT: tile.smem_zero
@@ -209,6 +210,29 @@ func.func @padded_columns(%x: tensor<64x20xf16>, %y: tensor<32x24xf16>, %C: !til
   %b = tile.share %y : tensor<32x24xf16> -> !tile.smem<32x64xf16, minor = 1>
   %e = tile.mma m16n8k16_f16 k 32 warps(2, 2) %E, %b, %zeros : !tile.smem<64x32xf16, minor = 1>, !tile.smem<32x64xf16, minor = 1> -> tensor<64x24xf32>
   tile.store %e, %D[%c0, %c0 : i32, i32] : tensor<64x24xf32>, !tile.view<2 x f32>
+  return
+}
+
+// -----
+
+// The padding of a tile that a loop makes again and again is zeroed once.
+// CHECK-LABEL: func.func @padded_in_loop
+// CHECK: %[[A:.*]] = tile.smem_alloc : <64x32xf16, minor = 1>
+// CHECK-NEXT: tile.smem_zero %[[A]] outside [64, 20]
+// CHECK-NEXT: scf.for
+// CHECK-NOT: tile.smem_zero
+// CHECK: tile.smem_store %{{.*}}, %[[A]]
+func.func @padded_in_loop(%x: tensor<64x20xf16>, %C: !tile.view<2 x f32>, %B: !tile.smem<32x64xf16, minor = 1>, %n: i32) attributes {tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %r:2 = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %zero, %y = %x) -> (tensor<64x64xf32>, tensor<64x20xf16>) : i32 {
+    %a = tile.share %y : tensor<64x20xf16> -> !tile.smem<64x32xf16, minor = 1>
+    %d = tile.mma m16n8k16_f16 k 20 warps(2, 2) %a, %B, %acc : !tile.smem<64x32xf16, minor = 1>, !tile.smem<32x64xf16, minor = 1> -> tensor<64x64xf32>
+    %z = arith.addf %y, %y : tensor<64x20xf16>
+    scf.yield %d, %z : tensor<64x64xf32>, tensor<64x20xf16>
+  }
+  tile.store %r#0, %C[%c0, %c0 : i32, i32] : tensor<64x64xf32>, !tile.view<2 x f32>
   return
 }
 

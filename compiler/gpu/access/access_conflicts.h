@@ -12,6 +12,7 @@ struct MemoryAccess {
   int64_t begin = 0, end = 0;         ///< shared: bytes
   mlir::Operation* buffer = nullptr;  ///< shared: the allocation, or the op whose scratch it is
   bool isStaged = false;              ///< shared: ordered already against accesses of the same buffer
+  bool isPadding = false;             ///< shared: only bytes that no other write to the buffer touches
   MemoryRoot root;                    ///< global
   mlir::Operation* op = nullptr;      ///< global: for the in-place rule; shared: the product that reads
   bool isAtomic = false;

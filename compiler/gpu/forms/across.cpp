@@ -2,6 +2,8 @@
 #include "compiler/gpu/forms/across.h"
 
 #include <algorithm>
+#include <bit>
+#include <limits>
 #include <numeric>
 
 #include "compiler/gpu/forms/moves.h"
@@ -214,6 +216,46 @@ Layout scanLayout(const layout::Shape& shape, int axis, int vector, int numWarps
   return Layout(shape, regs, lanes, warps);
 }
 
+/// Runs along the axis in at least `axisLanes` lanes; rows lie in the other lanes and in warps, some of which have none
+/// where the sizes of the other dims are no powers of two.
+Layout runsOfSomeRows(const layout::Shape& shape, int axis, int64_t axisLanes, int numWarps, int numLanes) {
+  std::vector<int64_t> left(shape), extent(shape.size(), 1);
+  auto split = [&](int64_t units, std::vector<Digit>& list) {
+    for (int dim = static_cast<int>(shape.size()) - 1; dim >= 0; --dim) {
+      if (dim == axis) continue;
+      const int64_t count = std::min(static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(left[dim]))), units);
+      if (count == 1) continue;
+      list.push_back({dim, static_cast<int>(count), static_cast<int>(extent[dim])});
+      extent[dim] *= count;
+      left[dim] = (left[dim] + count - 1) / count;
+      units /= count;
+    }
+    return units;
+  };
+  std::vector<Digit> regs, lanes, warps;
+  axisLanes *= split(numLanes / axisLanes, lanes);
+  const int64_t axisWarps = split(numWarps, warps);
+  const int64_t inner = (shape[axis] + axisLanes * axisWarps - 1) / (axisLanes * axisWarps);
+  regs.push_back({axis, static_cast<int>(inner), 1});
+  lanes.push_back({axis, static_cast<int>(axisLanes), static_cast<int>(inner)});
+  warps.push_back({axis, static_cast<int>(axisWarps), static_cast<int>(inner * axisLanes)});
+  for (size_t dim = 0; dim < shape.size(); ++dim)
+    if (static_cast<int>(dim) != axis)
+      regs.push_back({static_cast<int>(dim), static_cast<int>(left[dim]), static_cast<int>(extent[dim])});
+  return Layout(shape, regs, lanes, warps);
+}
+
+/// Instructions of a thread, roughly: a step for every element, one with a shuffle for every doubling of the lanes and
+/// run, and a trip through shared memory where runs of several warps are one row.
+int64_t workOfScan(const Layout& layout, int axis) {
+  constexpr int64_t kShuffle = 3, kThroughShared = 40;
+  const auto plan = planScan(layout, axis);
+  if (!plan) return std::numeric_limits<int64_t>::max();
+  const int64_t runs = layout.numRegs() / plan->inner;
+  return layout.numRegs() + runs * kShuffle * std::countr_zero(static_cast<uint64_t>(plan->lanes)) +
+         (plan->warps > 1 ? kThroughShared + runs : 0);
+}
+
 }  // namespace
 
 Layout scanLayout(const layout::Shape& shape, int axis, int numWarps, int numLanes) {
@@ -225,7 +267,14 @@ Layout scanLayout(const layout::Shape& shape, int axis, int numWarps, int numLan
     Layout layout = scanLayout(shape, axis, vector, numWarps, numLanes);
     if (!layout.isPadded()) return layout;
   }
-  return scanLayout(shape, axis, 1, numWarps, numLanes);
+  Layout best = scanLayout(shape, axis, 1, numWarps, numLanes);
+  if (!best.isPadded()) return best;
+  // Lanes and warps that other dims do not divide by would be too many along a short axis.
+  for (int64_t axisLanes = 1; axisLanes <= numLanes; axisLanes *= 2) {
+    Layout layout = runsOfSomeRows(shape, axis, axisLanes, numWarps, numLanes);
+    if (workOfScan(layout, axis) < workOfScan(best, axis)) best = layout;
+  }
+  return best;
 }
 
 namespace {

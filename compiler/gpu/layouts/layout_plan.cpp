@@ -33,6 +33,7 @@ LayoutPlan::LayoutPlan(const LayoutScope& scope, const Target& target)
       cheap_(scope.only != nullptr),
       choices_(cheap_, access_) {
   keepInWarps();
+  keepCostlyVectors();
   const SmallVector<Value> sorted = keepExchanges();
   const SmallVector<Value> early = keepAsLoaded();
   const SmallVector<Value> carried = keepAccumulators();
@@ -41,6 +42,7 @@ LayoutPlan::LayoutPlan(const LayoutScope& scope, const Target& target)
   placeCarriedSums(/*fewestTrips=*/16);
   placeAccumulators();
   placeBatches(/*combined=*/false);
+  placeCutMatrices();
   placeRunsOfRows();
   placeBulkStores();
   placeFirstOperands();

@@ -42,6 +42,7 @@ class LayoutPlan {
  private:
   // The anchors, in the order in which they are asked.
   void keepInWarps();
+  void keepCostlyVectors();
   llvm::SmallVector<mlir::Value> holdFactors();
   llvm::SmallVector<mlir::Value> keepExchanges();
   llvm::SmallVector<mlir::Value> keepAsLoaded();
@@ -52,6 +53,7 @@ class LayoutPlan {
   void placeBatches(bool combined);
   void placeRunsOfRows();
   void placeCarriedSums(int64_t fewestTrips);
+  void placeCutMatrices();
   void placeRunsToScan();
   void placeAccesses();
   void placeAsyncGathersAndScans();
@@ -64,6 +66,7 @@ class LayoutPlan {
   std::optional<layout::Layout> wholeInWarps(mlir::Value vector) const;
   /// Of a vector, from that of the product whose rows or columns it is computed with.
   std::optional<layout::Layout> layoutBesideProduct(mlir::Value vector) const;
+  std::optional<layout::Layout> layoutOfRows(mlir::Value rows) const;
   mlir::Value placesOfRows(GatherOp gather) const;
   std::optional<layout::Layout> rowsWherePlaced(mlir::Operation* op, const layout::Layout& best) const;
   void computeWhereUsed(mlir::Value tile, const layout::Layout& layout);

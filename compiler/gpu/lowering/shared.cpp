@@ -1,5 +1,6 @@
 // shared.cpp - buffers in shared memory: addresses, stores, loads, zeroing.
 #include <algorithm>
+#include <numeric>
 
 #include "compiler/gpu/forms/mma_table.h"
 #include "compiler/gpu/forms/scratch.h"
@@ -139,26 +140,57 @@ LogicalResult emitSmemLoad(Emitter& e, SmemLoadOp op) {
   return success();
 }
 
-LogicalResult emitSmemZero(Emitter& e, SmemZeroOp op) {
-  // slotBytes and the alignment are multiples of 16, so whole buffers are vectors of 16 bytes.
-  const int64_t chunks = op.getTarget().getType().bytes() / 16;
+/// Runs `body` for 0 ... count - 1, each by one thread.
+void forEach(Emitter& e, int64_t count, llvm::function_ref<void(Value*)> body) {
   IRBuilder<>& b = e.b;
   Function* function = b.GetInsertBlock()->getParent();
   BasicBlock* before = b.GetInsertBlock();
-  BasicBlock* head = BasicBlock::Create(b.getContext(), "zero", function);
-  BasicBlock* body = BasicBlock::Create(b.getContext(), "zero.body", function);
-  BasicBlock* after = BasicBlock::Create(b.getContext(), "zero.end", function);
+  BasicBlock* head = BasicBlock::Create(b.getContext(), "each", function);
+  BasicBlock* inside = BasicBlock::Create(b.getContext(), "each.body", function);
+  BasicBlock* after = BasicBlock::Create(b.getContext(), "each.end", function);
   b.CreateBr(head);
   b.SetInsertPoint(head);
-  PHINode* chunk = b.CreatePHI(b.getInt32Ty(), 2);
-  chunk->addIncoming(e.thread(), before);
-  b.CreateCondBr(b.CreateICmpULT(chunk, e.i32(chunks)), body, after);
-  b.SetInsertPoint(body);
-  Value* pointer = b.CreateInBoundsGEP(b.getInt8Ty(), e.scalar(op.getTarget()), b.CreateMul(chunk, e.i32(16)));
-  b.CreateAlignedStore(Constant::getNullValue(FixedVectorType::get(b.getInt32Ty(), 4)), pointer, Align(16));
-  chunk->addIncoming(b.CreateAdd(chunk, e.i32(e.numThreads())), body);
+  PHINode* index = b.CreatePHI(b.getInt32Ty(), 2);
+  index->addIncoming(e.thread(), before);
+  b.CreateCondBr(b.CreateICmpULT(index, e.i32(count)), inside, after);
+  b.SetInsertPoint(inside);
+  body(index);
+  index->addIncoming(b.CreateAdd(index, e.i32(e.numThreads())), b.GetInsertBlock());
   b.CreateBr(head);
   b.SetInsertPoint(after);
+}
+
+/// Zeros in rows [row, rows) and bytes [from, to) of each, in pieces that stay together under swizzles.
+void zeroPart(Emitter& e, Value* base, const layout::SharedTile& tile, int64_t row, int64_t from, int64_t to) {
+  if (row >= tile.rows || from >= to) return;
+  IRBuilder<>& b = e.b;
+  const int64_t piece = std::gcd(std::gcd(from, to), int64_t{16}), pieces = (to - from) / piece;
+  Type* type = piece > 4 ? static_cast<Type*>(FixedVectorType::get(b.getInt32Ty(), static_cast<unsigned>(piece / 4)))
+                         : b.getIntNTy(static_cast<unsigned>(8 * piece));
+  forEach(e, (tile.rows - row) * pieces, [&](Value* index) {
+    Value* r = b.CreateAdd(b.CreateUDiv(index, e.i32(pieces)), e.i32(row));
+    Value* byte = b.CreateAdd(b.CreateMul(b.CreateURem(index, e.i32(pieces)), e.i32(piece)), e.i32(from));
+    const SmemAddress address(e, tile, r, -1, byte, -1);
+    b.CreateAlignedStore(Constant::getNullValue(type), address.at(base, 0, 0), Align(static_cast<uint64_t>(piece)));
+  });
+}
+
+LogicalResult emitSmemZero(Emitter& e, SmemZeroOp op) {
+  const SmemType type = op.getTarget().getType();
+  Value* base = e.scalar(op.getTarget());
+  if (const auto box = op.getBox()) {
+    const layout::SharedTile tile = type.slot();
+    const int64_t filled = (*box)[type.getMinor()] * tile.elementBytes;
+    zeroPart(e, base, tile, 0, filled, tile.rowBytes());
+    zeroPart(e, base, tile, (*box)[1 - type.getMinor()], 0, filled);
+  } else {
+    // slotBytes and the alignment are multiples of 16, so whole buffers are vectors of 16 bytes.
+    IRBuilder<>& b = e.b;
+    forEach(e, type.bytes() / 16, [&](Value* chunk) {
+      Value* pointer = b.CreateInBoundsGEP(b.getInt8Ty(), base, b.CreateMul(chunk, e.i32(16)));
+      b.CreateAlignedStore(Constant::getNullValue(FixedVectorType::get(b.getInt32Ty(), 4)), pointer, Align(16));
+    });
+  }
   if (isReadByWgmma(op.getTarget())) fenceAsyncProxy(e);
   return success();
 }

@@ -359,7 +359,10 @@ class BarrierInserter {
           effects.hasBarrier = o.getOrder() == MemOrder::acquire || o.getOrder() == MemOrder::acq_rel;
         })
         .Case<SmemStoreOp>([&](SmemStoreOp o) { effects.before.push_back(shared(o.getTarget(), true)); })
-        .Case<SmemZeroOp>([&](SmemZeroOp o) { effects.before.push_back(shared(o.getTarget(), true)); })
+        .Case<SmemZeroOp>([&](SmemZeroOp o) {
+          effects.before.push_back(shared(o.getTarget(), true));
+          effects.before.back().isPadding = o.getBox().has_value();
+        })
         .Case<SmemLoadOp>([&](SmemLoadOp o) { effects.before.push_back(shared(o.getSource(), false)); })
         .Case<MmaOp>([&](MmaOp o) {
           if (isa<SmemType>(o.getA().getType())) effects.before.push_back(shared(o.getA(), false));

@@ -112,7 +112,7 @@ class Pipeliner {
       buffers_.push_back(
           SmemAllocOp::create(b_, copy->getLoc(), copiedType(copy).withStages(ring_.stages), IntegerAttr()));
       if (!needsZeros(copy)) continue;
-      SmemZeroOp::create(b_, copy->getLoc(), buffers_.back());
+      SmemZeroOp::create(b_, copy->getLoc(), buffers_.back(), DenseI64ArrayAttr());
       padded = true;
     }
     if (padded) BarrierOp::create(b_, loc_);
@@ -234,12 +234,19 @@ class Pipeliner {
 
 }  // namespace
 
-bool needsZeros(Operation* op) {
-  const auto box = boxOf(op);
+SmallVector<int64_t> boxAmongZeros(Operation* op) {
+  SmallVector<int64_t> box(boxOf(op));
   const ArrayRef<int64_t> whole = copiedType(op).getShape();
-  if (whole.size() != 2 || box.size() != 2) return ArrayRef<int64_t>(box) != whole;
-  const Value smem = op->getResult(0);
-  return (box[0] != whole[0] && reachesResults(smem, 0)) || (box[1] != whole[1] && reachesResults(smem, 1));
+  if (whole.size() != 2 || box.size() != 2) return {};
+  for (int dim : {0, 1})
+    if (!reachesResults(op->getResult(0), dim)) box[dim] = whole[dim];
+  return box;
+}
+
+bool needsZeros(Operation* op) {
+  const SmallVector<int64_t> box = boxAmongZeros(op);
+  return box.empty() ? ArrayRef<int64_t>(boxOf(op)) != copiedType(op).getShape()
+                     : ArrayRef<int64_t>(box) != copiedType(op).getShape();
 }
 
 scf::ForOp pipelineCopies(CopiedLoop& ring) { return Pipeliner(ring).run(); }

@@ -19,6 +19,8 @@ struct CopiedLoop {
 
 /// Whether a copy (or share) fills less than its buffer has, and the rest must be zero.
 bool needsZeros(mlir::Operation* copy);
+/// What of the buffer need not be zero around what such a copy fills; empty where that is no box of two dims.
+llvm::SmallVector<int64_t> boxAmongZeros(mlir::Operation* copy);
 
 /// Makes the loop one whose copies run `stages` - 1 iterations ahead; returns the new one.
 mlir::scf::ForOp pipelineCopies(CopiedLoop& ring);

@@ -115,7 +115,7 @@ class Stager {
     std::vector<Life> lives;
     func_.walk([&](Operation* op) {
       if (!(isCopy(op) && !inRing.contains(op)) && !isa<ShareOp>(op)) return;
-      Life life{typeOf(op).slotBytes(), needsZeros(op) ? 0 : order.begin(op), order.end(op)};
+      Life life{typeOf(op).slotBytes(), order.begin(needsZeros(op) ? outermost(op) : op), order.end(op)};
       for (Operation* reader : readersOf(op->getResult(0))) {
         Operation* statement = op->getBlock()->findAncestorOpInBlock(*reader);
         life.end = std::max(life.end, order.end(statement ? statement : func_.getOperation()));
@@ -192,16 +192,20 @@ class Stager {
 
   // ---- 3. everything else
 
-  /// A buffer for one tile: where the tile is made, or in front of everything when its padding must be zeroed once.
+  /// A buffer for one tile: where the tile is made. Padding that must be zero is zeroed there, too, beside what is
+  /// filled; that of tiles in loops once, in front of them.
   Value bufferFor(Operation* op) {
-    OpBuilder b(op);
-    if (!needsZeros(op)) return SmemAllocOp::create(b, op->getLoc(), typeOf(op), IntegerAttr());
-    b.setInsertionPointToStart(&func_.getBody().front());
+    Operation* place = needsZeros(op) ? outermost(op) : op;
+    OpBuilder b(place);
     Value buffer = SmemAllocOp::create(b, op->getLoc(), typeOf(op), IntegerAttr());
-    SmemZeroOp::create(b, op->getLoc(), buffer);
-    BarrierOp::create(b, op->getLoc());
+    if (!needsZeros(op)) return buffer;
+    const SmallVector<int64_t> box = typeOf(op).getInterleaved() ? SmallVector<int64_t>() : boxAmongZeros(op);
+    SmemZeroOp::create(b, op->getLoc(), buffer, box.empty() ? DenseI64ArrayAttr() : b.getDenseI64ArrayAttr(box));
+    if (box.empty()) BarrierOp::create(b, op->getLoc());
     return buffer;
   }
+  /// The statement of the kernel that `op` is in.
+  Operation* outermost(Operation* op) { return func_.getBody().front().findAncestorOpInBlock(*op); }
 
   /// Copies of one block: each starts where it stands; the wait comes before the first op that reads any of them. Those
   /// of straight-line code that were started ahead are waited for by their own readers.

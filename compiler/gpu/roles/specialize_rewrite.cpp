@@ -312,7 +312,7 @@ class Rewriter {
       buffer = SmemAllocOp::create(outside, share.getLoc(), type, IntegerAttr());
       Operation* loop = share->getParentOfType<WorkLoopOp>();
       OpBuilder before(loop);
-      SmemZeroOp::create(before, share.getLoc(), buffer);
+      SmemZeroOp::create(before, share.getLoc(), buffer, DenseI64ArrayAttr());
       BarrierOp::create(before, share.getLoc());
     }
     SmemStoreOp::create(builder, share.getLoc(), share.getSource(), buffer);
