@@ -317,8 +317,9 @@ bool isKept(const KernelBinary& first, const KernelBinary& other, const Target& 
   constexpr int kPrograms = 32;
   if (other.threads > first.threads) return 4 * spilledBytes(other) <= spilledBytes(first);
   return spilledBytes(other) <= spilledBytes(first) &&
-         (options.fewPrograms || (other.resources.registers > 0 && other.resources.registers * target.lanes * kPrograms <=
-                                                                      target.registersPerSm));
+         (options.fewPrograms ||
+          (other.resources.registers > 0 && static_cast<uint32_t>(other.resources.registers * target.lanes * kPrograms) <=
+                                                target.registersPerSm));
 }
 
 /// The number of warps, where it was our choice, is one made before anything was known of layouts: what came of it shows

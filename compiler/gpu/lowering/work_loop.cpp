@@ -37,17 +37,49 @@ void retire(Emitter& e) {
   });
 }
 
-/// Position along x and y of number `inPlane` of a plane of the grid, in bands of x (see the op).
-std::pair<llvm::Value*, llvm::Value*> placeInBands(Emitter& e, llvm::Value* inPlane, llvm::Value* band) {
+using Place = std::tuple<llvm::Value*, llvm::Value*, llvm::Value*>;
+
+/// x, y and z of a position, x fastest.
+Place placeInGrid(Emitter& e, llvm::Value* position) {
   llvm::IRBuilder<>& b = e.b;
   const auto& grid = e.roles().grid;
-  band = b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, band, grid[0]);
-  llvm::Value* bands = b.CreateUDiv(b.CreateAdd(grid[0], b.CreateSub(band, e.i32(1))), band);
-  llvm::Value* width = b.CreateUDiv(b.CreateAdd(grid[0], b.CreateSub(bands, e.i32(1))), bands);
+  llvm::Value* rest = b.CreateUDiv(position, grid[0]);
+  return {b.CreateURem(position, grid[0]), b.CreateURem(rest, grid[1]), b.CreateUDiv(rest, grid[1])};
+}
+
+/// Positions along x of a band (but for the last one), of about `band`: as even as can be.
+llvm::Value* widthOfBands(Emitter& e, llvm::Value* band) {
+  llvm::IRBuilder<>& b = e.b;
+  llvm::Value* x = e.roles().grid[0];
+  band = b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, band, x);
+  llvm::Value* bands = b.CreateUDiv(b.CreateAdd(x, b.CreateSub(band, e.i32(1))), band);
+  return b.CreateUDiv(b.CreateAdd(x, b.CreateSub(bands, e.i32(1))), bands);
+}
+
+/// The same in bands of x. Planes are only counted where there are several: it is a division less on the way to a tile.
+Place placeInBands(Emitter& e, llvm::Value* position, llvm::Value* width) {
+  llvm::IRBuilder<>& b = e.b;
+  const auto& grid = e.roles().grid;
+  llvm::Value* plane = b.CreateMul(grid[0], grid[1]);
+  auto *from = b.GetInsertBlock(), *several = llvm::BasicBlock::Create(b.getContext(), "planes", from->getParent()),
+       *after = llvm::BasicBlock::Create(b.getContext(), "plane", from->getParent());
+  b.CreateCondBr(b.CreateICmpULT(position, plane), after, several);
+  b.SetInsertPoint(several);
+  llvm::Value *later = b.CreateUDiv(position, plane), *inLater = b.CreateURem(position, plane);
+  b.CreateBr(after);
+  b.SetInsertPoint(after);
+  auto either = [&](llvm::Value* inFirst, llvm::Value* inOthers) {
+    llvm::PHINode* value = b.CreatePHI(b.getInt32Ty(), 2);
+    value->addIncoming(inFirst, from);
+    value->addIncoming(inOthers, several);
+    return value;
+  };
+  llvm::Value *z = either(e.i32(0), later), *inPlane = either(position, inLater);
+
   llvm::Value* size = b.CreateMul(width, grid[1]);
   llvm::Value *begin = b.CreateMul(b.CreateUDiv(inPlane, size), width), *rest = b.CreateURem(inPlane, size);
   llvm::Value* here = b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, width, b.CreateSub(grid[0], begin));
-  return {b.CreateAdd(begin, b.CreateURem(rest, here)), b.CreateUDiv(rest, here)};
+  return {b.CreateAdd(begin, b.CreateURem(rest, here)), b.CreateUDiv(rest, here), z};
 }
 
 }  // namespace
@@ -62,6 +94,7 @@ LogicalResult emitWorkLoop(Emitter& e, WorkLoopOp op) {
   auto block = [&](const char* name) { return llvm::BasicBlock::Create(b.getContext(), name, function); };
 
   llvm::Value* total = b.CreateMul(b.CreateMul(roles.grid[0], roles.grid[1]), roles.grid[2]);
+  llvm::Value* width = op.getBand() ? widthOfBands(e, e.scalar(op.getBand())) : nullptr;
   llvm::Value *first = programIndex(e), *count = programCount(e);
   auto *before = b.GetInsertBlock(), *head = block("work"), *body = block("work.body"), *after = block("work.end");
   b.CreateBr(head);
@@ -87,17 +120,8 @@ LogicalResult emitWorkLoop(Emitter& e, WorkLoopOp op) {
   b.CreateCondBr(b.CreateICmpULT(position, total), body, after);
 
   b.SetInsertPoint(body);
-  if (op.getBand()) {
-    llvm::Value* plane = b.CreateMul(roles.grid[0], roles.grid[1]);
-    std::tie(roles.program[0], roles.program[1]) =
-        placeInBands(e, b.CreateURem(position, plane), e.scalar(op.getBand()));
-    roles.program[2] = b.CreateUDiv(position, plane);
-  } else {
-    llvm::Value* rest = b.CreateUDiv(position, roles.grid[0]);
-    roles.program[0] = b.CreateURem(position, roles.grid[0]);
-    roles.program[1] = b.CreateURem(rest, roles.grid[1]);
-    roles.program[2] = b.CreateUDiv(rest, roles.grid[1]);
-  }
+  std::tie(roles.program[0], roles.program[1], roles.program[2]) =
+      width ? placeInBands(e, position, width) : placeInGrid(e, position);
   Block& work = op.getBody().front();
   for (auto [arg, id] : llvm::zip(work.getArguments(), roles.program)) e.define(arg, id);
   if (failed(e.emitBlock(work))) return failure();

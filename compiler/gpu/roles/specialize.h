@@ -49,7 +49,7 @@ struct RoleDecisions {
   llvm::DenseSet<mlir::Operation*> alternating;  ///< shares with two buffers that take turns
   llvm::DenseSet<mlir::Operation*> byThreads;    ///< copies that the producer's threads make
   std::vector<int> rawRings;                     ///< by ring: index in `memory` of the one it is turned from; -1: none
-  Bands bands;                                   ///< of the grid
+  Bands bands = {};                              ///< of the grid
 };
 /// Rewrites the kernel; nothing can fail any more.
 void rewriteWithRoles(mlir::func::FuncOp func, RoleDecisions& plan);
