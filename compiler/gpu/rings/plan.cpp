@@ -97,6 +97,7 @@ bool MemoryPlan::distribute() {
   };
   grow([](const RingPlan& ring) { return !ring.inLoop ? 1 : ring.wished ? std::min(ring.wished, 2) : 2; });
   grow([](const RingPlan& ring) { return ring.wished ? ring.wished : ring.inLoop ? kMostStages : 2; });
+  grow([](const RingPlan& ring) { return ring.wished > 1 ? std::min(ring.wished + ring.beside, kMostStages) : 0; });
   return true;
 }
 

@@ -23,6 +23,7 @@ struct RingPlan {
   std::string what;  ///< for tables: "ring of 128x64xf16 + 64x256xf16"
   int64_t bytesPerStage = 0;
   int wished = 0;       ///< stages asked for; 0: no wish
+  int beside = 0;       ///< further ones that are of use where there is room: products read as many, and copies none
   bool inLoop = false;  ///< filled several times while a program runs; otherwise once per program
   int stages = 1;       ///< the answer
 };
@@ -48,7 +49,8 @@ struct MemoryPlan {
   std::vector<FixedBytes> fixed;  ///< shares, scratch
   int64_t limit = 0;
 
-  /// Chooses stages and columns; false when one stage of everything does not fit.
+  /// Chooses stages and columns; false when one stage of everything does not fit. Nothing else gets less for stages
+  /// beside those asked for.
   bool choose();
   /// Whether nothing waits for lack of stages: loops have three (or as many as wished), and others have room for the
   /// next program's tiles. `fewer`: by so many loops may fall short, of two stages though.
