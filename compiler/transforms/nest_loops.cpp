@@ -98,12 +98,16 @@ class Section {
   Section(Block* body, IRMapping known) : map(std::move(known)), body_(body) {}
 
   /// Whether the value is known there, or can be made again (in an iteration that made it in any case).
-  bool canMake(Value v) const {
+  bool canMake(Value v) {
     if (map.contains(v) || isOutside(v)) return true;
     Operation* op = v.getDefiningOp();
-    return op && op->getBlock() == body_ && op->getNumRegions() == 0 && isMemoryEffectFree(op) &&
-           !isa<DotOp, BatchDotOp>(op) &&
-           llvm::all_of(op->getOperands(), [&](Value operand) { return canMake(operand); });
+    if (!op) return false;
+    auto [known, isNew] = makeable_.try_emplace(op, false);
+    if (!isNew) return known->second;
+    const bool can = op->getBlock() == body_ && op->getNumRegions() == 0 && isMemoryEffectFree(op) &&
+                     !isa<DotOp, BatchDotOp>(op) &&
+                     llvm::all_of(op->getOperands(), [&](Value operand) { return canMake(operand); });
+    return makeable_[op] = can;
   }
   /// Makes what the op and its regions read.
   void make(OpBuilder& b, Operation* op) {
@@ -119,7 +123,7 @@ class Section {
     b.clone(*v.getDefiningOp(), map);
     return map.lookup(v);
   }
-  bool canMakeAll(Operation* op) const {
+  bool canMakeAll(Operation* op) {
     llvm::SetVector<Value> read(op->operand_begin(), op->operand_end());
     for (Region& region : op->getRegions()) getUsedValuesDefinedAbove(region, read);
     return llvm::all_of(read, [&](Value v) { return canMake(v); });
@@ -131,6 +135,7 @@ class Section {
   bool isOutside(Value v) const { return !body_->getParent()->isAncestor(v.getParentRegion()); }
 
   Block* body_;
+  llvm::DenseMap<Operation*, bool> makeable_;  ///< answers of canMake
 };
 
 /// A branch without `else`, but for values that it hands on, or a choice, by a condition of the counter.
@@ -239,7 +244,7 @@ class Nest {
     return map;
   }
   bool lastIsMade() {
-    const Section section(body(), atLast());
+    Section section(body(), atLast());
     return llvm::all_of(last_, [&](Operation* op) { return section.canMakeAll(op); });
   }
 

@@ -37,8 +37,6 @@ struct Term {
 /// A number of 64 bits as a sum of terms, modulo 2^64.
 class Sum {
  public:
-  static constexpr size_t kMost = 12;
-
   void add(Term term) {
     auto* same = llvm::find_if(terms_, [&](const Term& t) { return t.numbers == term.numbers; });
     if (same == terms_.end())
@@ -63,6 +61,11 @@ class Sum {
     return product;
   }
   ArrayRef<Term> terms() const { return terms_; }
+  bool isReasonable() const {
+    constexpr size_t kMostTerms = 12, kMostNumbers = 6;
+    return terms_.size() <= kMostTerms &&
+           llvm::all_of(terms_, [](const Term& t) { return t.numbers.size() <= kMostNumbers; });
+  }
 
  private:
   SmallVector<Term> terms_;
@@ -74,12 +77,19 @@ class Sums {
   explicit Sums(const Facts& facts) : facts_(facts) {}
 
   /// Of a scalar of 64 bits.
-  Sum of(Value value, int depth = 0) const {
+  Sum of(Value value, int depth = 0) {
+    // Squares of squares would be taken apart again and again.
+    if (auto known = known_.find(value); known != known_.end()) return known->second;
+    return known_.try_emplace(value, made(value, depth)).first->second;
+  }
+
+ private:
+  Sum made(Value value, int depth) {
     Operation* op = value.getDefiningOp();
     if (auto constant = getConstantIntValue(value)) return number({}, static_cast<uint64_t>(*constant));
     std::optional<Sum> sum;
     if (op && depth < kDeepest) {
-      auto part = [&](int i) { return of(op->getOperand(static_cast<unsigned>(i)), depth + 1); };
+      auto part = [&](unsigned i) { return of(op->getOperand(i), depth + 1); };
       if (isa<arith::AddIOp, arith::SubIOp>(op)) {
         sum = part(0);
         sum->add(part(1), isa<arith::SubIOp>(op) ? ~uint64_t{0} : 1);
@@ -89,10 +99,9 @@ class Sums {
         sum = widenedOf(widened.getIn(), depth + 1);
       }
     }
-    return sum && sum->terms().size() <= Sum::kMost ? *sum : number({value}, 1);
+    return sum && sum->isReasonable() ? *sum : number({value}, 1);
   }
 
- private:
   static constexpr int kDeepest = 24;
 
   static Sum number(SmallVector<Value, 2> numbers, uint64_t factor) {
@@ -119,6 +128,7 @@ class Sums {
   }
 
   const Facts& facts_;
+  llvm::DenseMap<Value, Sum> known_;
 };
 
 /// Whether the number is an argument of the kernel, widened or not: what is made of such numbers is made once.
@@ -150,7 +160,7 @@ class ShareBasesPass : public impl::ShareBasesBase<ShareBasesPass> {
     if (all.size() < 2) return;
     const DominanceInfo dominance(getOperation());
     const Facts facts(getOperation());
-    const Sums sums(facts);
+    Sums sums(facts);
     SmallVector<Base> bases;
     for (PtrAddOp op : all) {
       Base mine{op, sums.of(op.getOffset()), {}};

@@ -160,3 +160,77 @@ func.func @stays(%n: i32, %m: i32, %p: !tile.ptr<f32>, %q: !tile.ptr<f32>) {
   }
   return
 }
+
+// -----
+
+// What the last iteration reads is made once, however often each number is read on the way to it.
+// CHECK-LABEL: func.func @squares(
+// CHECK: scf.for
+// CHECK: scf.for
+// CHECK: tile.gather
+// CHECK-NOT: scf.if
+// CHECK: }
+// CHECK-COUNT-40: arith.muli
+// CHECK: tile.scatter
+func.func @squares(%n: i32, %m: i32, %p: !tile.ptr<f32>, %q: !tile.ptr<f32>) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %end = arith.subi %n, %c1 : i32
+  %all = arith.muli %m, %n : i32
+  %zero = arith.constant 0.0 : f32
+  %r = scf.for %i = %c0 to %all step %c1 iter_args(%before = %zero) -> (f32) : i32 {
+    %j = arith.remsi %i, %n : i32
+    %at = tile.ptr_add %p, %i : !tile.ptr<f32>, i32
+    %now = tile.gather %at : !tile.ptr<f32> -> f32
+    %x = arith.addf %now, %before : f32
+    %to = tile.ptr_add %q, %j : !tile.ptr<f32>, i32
+    tile.scatter %x, %to : f32, !tile.ptr<f32>
+    %v0 = arith.muli %i, %i : i32
+    %v1 = arith.muli %v0, %v0 : i32
+    %v2 = arith.muli %v1, %v1 : i32
+    %v3 = arith.muli %v2, %v2 : i32
+    %v4 = arith.muli %v3, %v3 : i32
+    %v5 = arith.muli %v4, %v4 : i32
+    %v6 = arith.muli %v5, %v5 : i32
+    %v7 = arith.muli %v6, %v6 : i32
+    %v8 = arith.muli %v7, %v7 : i32
+    %v9 = arith.muli %v8, %v8 : i32
+    %v10 = arith.muli %v9, %v9 : i32
+    %v11 = arith.muli %v10, %v10 : i32
+    %v12 = arith.muli %v11, %v11 : i32
+    %v13 = arith.muli %v12, %v12 : i32
+    %v14 = arith.muli %v13, %v13 : i32
+    %v15 = arith.muli %v14, %v14 : i32
+    %v16 = arith.muli %v15, %v15 : i32
+    %v17 = arith.muli %v16, %v16 : i32
+    %v18 = arith.muli %v17, %v17 : i32
+    %v19 = arith.muli %v18, %v18 : i32
+    %v20 = arith.muli %v19, %v19 : i32
+    %v21 = arith.muli %v20, %v20 : i32
+    %v22 = arith.muli %v21, %v21 : i32
+    %v23 = arith.muli %v22, %v22 : i32
+    %v24 = arith.muli %v23, %v23 : i32
+    %v25 = arith.muli %v24, %v24 : i32
+    %v26 = arith.muli %v25, %v25 : i32
+    %v27 = arith.muli %v26, %v26 : i32
+    %v28 = arith.muli %v27, %v27 : i32
+    %v29 = arith.muli %v28, %v28 : i32
+    %v30 = arith.muli %v29, %v29 : i32
+    %v31 = arith.muli %v30, %v30 : i32
+    %v32 = arith.muli %v31, %v31 : i32
+    %v33 = arith.muli %v32, %v32 : i32
+    %v34 = arith.muli %v33, %v33 : i32
+    %v35 = arith.muli %v34, %v34 : i32
+    %v36 = arith.muli %v35, %v35 : i32
+    %v37 = arith.muli %v36, %v36 : i32
+    %v38 = arith.muli %v37, %v37 : i32
+    %v39 = arith.muli %v38, %v38 : i32
+    %ends = arith.cmpi eq, %j, %end : i32
+    scf.if %ends {
+      %to1 = tile.ptr_add %q, %v39 : !tile.ptr<f32>, i32
+      tile.scatter %x, %to1 : f32, !tile.ptr<f32>
+    }
+    scf.yield %x : f32
+  }
+  return
+}
