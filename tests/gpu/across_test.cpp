@@ -285,7 +285,7 @@ TEST(Scan, EveryShapeAxisAndDirection) {
 TEST(Scan, OddSizes) {
   for (const Shape& shape : {Shape{4, 13, 21}, {3, 21}, {3, 5, 7}, {13, 2, 3}, {11, 67}, {7, 3, 3, 5}})
     for (size_t axis = 0; axis < shape.size(); ++axis)
-      for (int warps : {1, 4, 8}) runScan(shape, static_cast<int>(axis), (axis + warps) % 2 == 0, warps);
+      for (int warps : {1, 4, 8, 12, 24}) runScan(shape, static_cast<int>(axis), (axis + warps) % 2 == 0, warps);
 }
 TEST(Scan, WarpCounts) {
   for (int warps : {1, 2, 8})

@@ -56,3 +56,22 @@ func.func @blocks_of_rows(%x: !tile.view<2xi8> {tile.align = 16 : i32, tile.unit
   tile.store %t, %x[%c0, %c0 : i32, i32] : tensor<4x273xi8>, !tile.view<2xi8>
   return
 }
+
+// -----
+
+// The rows of a dim are in as many warps as divide the number of all: of 24 by 2, 12 for 7 rows, and not 8.
+// CHECK-LABEL: @many_warps
+// CHECK: tile.scan {{.*}} axis 0 : (tensor<40x7x5xi32, #tile.layout<40x7x5 regs [0:5*1] lanes [2:4*1, 0:8*5] warps [2:2*4, 1:12*1]>>)
+func.func @many_warps(%x: !tile.view<2xi32> {tile.align = 16 : i32, tile.unit_stride = 1 : i32}) attributes {tile.kernel, tile.num_warps = 24 : i32} {
+  %c0 = arith.constant 0 : i32
+  %a = tile.load %x[%c0, %c0 : i32, i32] : !tile.view<2xi32> -> tensor<40x35xi32>
+  %b = tile.reshape %a : tensor<40x35xi32> -> tensor<40x7x5xi32>
+  %s = tile.scan %b axis 0 : (tensor<40x7x5xi32>) -> tensor<40x7x5xi32> {
+  ^bb0(%p: i32, %q: i32):
+    %r = arith.addi %p, %q : i32
+    tile.yield %r : i32
+  }
+  %t = tile.reshape %s : tensor<40x7x5xi32> -> tensor<40x35xi32>
+  tile.store %t, %x[%c0, %c0 : i32, i32] : tensor<40x35xi32>, !tile.view<2xi32>
+  return
+}

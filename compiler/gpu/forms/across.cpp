@@ -217,13 +217,14 @@ Layout scanLayout(const layout::Shape& shape, int axis, int vector, int numWarps
 }
 
 /// Runs along the axis in at least `axisLanes` lanes; rows lie in the other lanes and in warps, some of which have none
-/// where the sizes of the other dims are no powers of two.
+/// where the sizes of the other dims do not divide by their numbers.
 Layout runsOfSomeRows(const layout::Shape& shape, int axis, int64_t axisLanes, int numWarps, int numLanes) {
   std::vector<int64_t> left(shape), extent(shape.size(), 1);
   auto split = [&](int64_t units, std::vector<Digit>& list) {
     for (int dim = static_cast<int>(shape.size()) - 1; dim >= 0; --dim) {
       if (dim == axis) continue;
-      const int64_t count = std::min(static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(left[dim]))), units);
+      int64_t count = std::min(left[dim], units);
+      while (units % count != 0) ++count;  // of 24 warps, 6 for 5 rows
       if (count == 1) continue;
       list.push_back({dim, static_cast<int>(count), static_cast<int>(extent[dim])});
       extent[dim] *= count;
