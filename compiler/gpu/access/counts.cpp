@@ -166,7 +166,7 @@ class Followed {
     if (auto yield = dyn_cast<scf::YieldOp>(op)) {
       auto loop = dyn_cast<scf::ForOp>(yield->getParentOp());
       const unsigned n = use.getOperandNumber();
-      return loop && all(loop.getRegionIterArg(n), dim) && all(loop.getResult(n), dim);
+      return loop && !outlivesBound(loop, n) && all(loop.getRegionIterArg(n), dim) && all(loop.getResult(n), dim);
     }
     if (auto loop = dyn_cast<scf::ForOp>(op)) {
       const unsigned controls = loop.getNumControlOperands();
@@ -182,6 +182,16 @@ class Followed {
       return llvm::is_contained(bounds, bound_);
     }
     return op->getNumResults() == 1 && isElementwise(op) && all(op->getResult(0), dim);
+  }
+
+  /// Whether rows behind the bound of one iteration may be rows in front of that of a later one: of a loop that changes
+  /// the bound, and carries what is computed of the rows without choosing something else (zeros) where it does.
+  bool outlivesBound(scf::ForOp loop, unsigned number) const {
+    auto isFixed = [&](const auto& symbol) { return loop.isDefinedOutsideOfLoop(symbol.first); };
+    if (llvm::all_of(bound_.end.symbols, isFixed) && llvm::all_of(bound_.count.scalars.symbols, isFixed)) return false;
+    auto chooses = [](Operation* op) { return isa<arith::SelectOp>(op); };
+    return !isa_and_nonnull<arith::SelectOp>(loop.getYieldedValues()[number].getDefiningOp()) &&
+           !llvm::all_of(loop.getRegionIterArg(number).getUsers(), chooses);
   }
 
   Bound bound_;
