@@ -6,6 +6,7 @@
 #include "llvm/ADT/DenseSet.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Matchers.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 
 namespace tile::ir {
 using namespace mlir;
@@ -181,7 +182,7 @@ class Followed {
       bound_.count.dim = dim;
       return llvm::is_contained(bounds, bound_);
     }
-    return op->getNumResults() == 1 && isElementwise(op) && all(op->getResult(0), dim);
+    return op->getNumResults() == 1 && isElementwise(op) && isMemoryEffectFree(op) && all(op->getResult(0), dim);
   }
 
   /// Whether rows behind the bound of one iteration may be rows in front of that of a later one: of a loop that changes
