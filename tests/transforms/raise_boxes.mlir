@@ -426,6 +426,56 @@ func.func @begins_again(%a: !tile.ptr<f16> {tile.align = 16 : i32}, %w: tensor<3
   }
   return
 }
+// CHECK-LABEL: func.func @cut_off(
+// CHECK-NOT: tile.make_view
+// CHECK: tile.gather
+func.func @cut_off(%a: !tile.ptr<f16> {tile.align = 16 : i32}, %w: tensor<32x64xf16>, %m: i32, %n: i32,
+                  %k: i32 {tile.multiple_of = 16 : i32}, %y: !tile.ptr<f32>) attributes {tile.kernel} {
+  %c0 = arith.constant 0 : i32
+  %c32 = arith.constant 32 : i32
+  %c64 = arith.constant 64 : i32
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %pid = tile.program_id 0
+  %programs = tile.num_programs 0
+  %tiles:2 = scf.for %t = %c0 to %n step %c32 iter_args(%tile = %pid, %before = %zero) -> (i32, tensor<64x64xf32>) : i32 {
+  %row = arith.muli %tile, %c64 : i32
+  %i64 = tile.iota : tensor<64xi32>
+  %i32 = tile.iota : tensor<32xi32>
+  %rs = tile.splat %row : i32 -> tensor<64xi32>
+  %r = arith.addi %rs, %i64 : tensor<64xi32>
+  %ms = tile.splat %m : i32 -> tensor<64xi32>
+  %around = arith.remsi %r, %ms : tensor<64xi32>
+  %rows = tile.reshape %around : tensor<64xi32> -> tensor<64x1xi32>
+  %along = tile.reshape %i32 : tensor<32xi32> -> tensor<1x32xi32>
+  %ks = tile.splat %k : i32 -> tensor<64x1xi32>
+  %ao = arith.muli %rows, %ks : tensor<64x1xi32>
+  %ao2 = tile.broadcast %ao : tensor<64x1xi32> -> tensor<64x32xi32>
+  %along2 = tile.broadcast %along : tensor<1x32xi32> -> tensor<64x32xi32>
+  %aoff = arith.addi %ao2, %along2 : tensor<64x32xi32>
+  %c32l = arith.constant 32 : i64
+  %sum:2 = scf.for %i = %c0 to %k step %c32 iter_args(%acc = %before, %p = %a) -> (tensor<64x64xf32>, !tile.ptr<f16>) : i32 {
+    %left = arith.subi %k, %i : i32
+    %ls = tile.splat %left : i32 -> tensor<1x32xi32>
+    %in = arith.cmpi slt, %along, %ls : tensor<1x32xi32>
+    %mask = tile.broadcast %in : tensor<1x32xi1> -> tensor<64x32xi1>
+    %x = tile.gather %p offsets %aoff : tensor<64x32xi32> mask %mask : tensor<64x32xi1> : !tile.ptr<f16> -> tensor<64x32xf16>
+    %d = tile.dot %x, %w, %acc : tensor<64x32xf16>, tensor<32x64xf16> -> tensor<64x64xf32>
+    %next = tile.ptr_add %p, %c32l : !tile.ptr<f16>, i64
+    scf.yield %d, %next : tensor<64x64xf32>, !tile.ptr<f16>
+  }
+  %to = tile.reshape %r : tensor<64xi32> -> tensor<64x1xi32>
+  %ys = tile.broadcast %to : tensor<64x1xi32> -> tensor<64x64xi32>
+  %bound = tile.splat %m : i32 -> tensor<64x1xi32>
+  %inside = arith.cmpi slt, %to, %bound : tensor<64x1xi32>
+  %inside2 = tile.broadcast %inside : tensor<64x1xi1> -> tensor<64x64xi1>
+  tile.scatter %sum#0, %y offsets %ys : tensor<64x64xi32> mask %inside2 : tensor<64x64xi1> : tensor<64x64xf32>, !tile.ptr<f32>
+  %after = arith.addi %tile, %programs : i32
+  %positive = arith.cmpf ogt, %sum#0, %zero : tensor<64x64xf32>
+  %begin = arith.select %positive, %sum#0, %zero : tensor<64x64xi1>, tensor<64x64xf32>
+  scf.yield %after, %begin : i32, tensor<64x64xf32>
+  }
+  return
+}
 
 // Under another bound somebody may store them.
 // CHECK-LABEL: func.func @looked_at(

@@ -190,8 +190,11 @@ class Followed {
   bool outlivesBound(scf::ForOp loop, unsigned number) const {
     auto isFixed = [&](const auto& symbol) { return loop.isDefinedOutsideOfLoop(symbol.first); };
     if (llvm::all_of(bound_.end.symbols, isFixed) && llvm::all_of(bound_.count.scalars.symbols, isFixed)) return false;
-    auto chooses = [](Operation* op) { return isa<arith::SelectOp>(op); };
-    return !isa_and_nonnull<arith::SelectOp>(loop.getYieldedValues()[number].getDefiningOp()) &&
+    auto chooses = [](Operation* op) {  // all rows at once
+      auto choice = dyn_cast_if_present<arith::SelectOp>(op);
+      return choice && (!isa<RankedTensorType>(choice.getCondition().getType()) || scalarOf(choice.getCondition()));
+    };
+    return !chooses(loop.getYieldedValues()[number].getDefiningOp()) &&
            !llvm::all_of(loop.getRegionIterArg(number).getUsers(), chooses);
   }
 
