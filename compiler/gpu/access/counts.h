@@ -37,7 +37,8 @@ struct Bound {
 bool boundsOf(mlir::Value mask, llvm::SmallVectorImpl<Bound>& bounds, int dim = -1);
 
 /// Whether nobody looks at elements of a matrix that do not keep the bound: what is computed of them, row by row (or
-/// column by column), is only stored, under a mask that leaves them out.
+/// column by column), is only stored, under a mask that leaves them out, and no loop that changes the bound goes on with
+/// it.
 bool isStoredWithin(mlir::Value matrix, int dim, Bound bound);
 
 }  // namespace tile::ir
