@@ -70,7 +70,7 @@ func.func @rows(%a: !tile.ptr<f16> {tile.align = 16 : i32}, %list: !tile.view<1x
 // A box of a view without alignment is copied by the threads, too. How often comes from memory: the queue of positions
 // is read by eight warps, the producer's among them.
 // CHECK-LABEL: func.func @box
-// CHECK-DAG: tile.ring_alloc arrivals 1 fills 4 : <2>
+// CHECK-DAG: tile.ring_alloc arrivals 1 fills 4 : <4>
 // CHECK-DAG: %[[QUEUE:.*]] = tile.ring_alloc arrivals 8 per_warp payload 8 : <2>
 // CHECK: work_loop queue %[[QUEUE]]
 // CHECK: tile.ring_reserve {{.*}} bytes 0

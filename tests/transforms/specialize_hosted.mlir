@@ -53,7 +53,7 @@ func.func @behind_a_branch(%q: !tile.view<3xf16> {tile.align = 16 : i32, tile.un
 
 // A buffer for the result would leave one stage for the loop's copies: the result is stored from registers.
 // CHECK-LABEL: func.func @from_registers
-// CHECK: tile.ring_alloc arrivals 2 : <2>
+// CHECK: tile.ring_alloc arrivals 2 : <3>
 // CHECK: consumer {
 // CHECK-NOT: tile.tma_store
 // CHECK: tile.store
