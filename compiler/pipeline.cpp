@@ -219,81 +219,114 @@ bool isLoneByOurChoice(mlir::func::FuncOp kernel, mlir::ModuleOp given, const Co
   return fits;
 }
 
-/// One way through the GPU passes and the assembler. `given`: the module as it came, which the passes rewrite.
-/// `fitsOneWarp` becomes stepsFitOneWarp.
-Result<KernelBinary> compileGpuOnce(mlir::ModuleOp module, mlir::ModuleOp given, mlir::func::FuncOp kernel,
-                                    KernelBinary binary, const Target& target, const CompileOptions& options,
-                                    const Observer& observer, DiagnosticCollector& diagnostics, bool& fitsOneWarp) {
-  const bool driverCompiles = findPtxas(options).empty();
-  mlir::OwningOpRef<mlir::ModuleOp> spare;
-  auto startAgain = [&](const char* why) {
-    spare = given.clone();
-    module = *spare;
-    kernel = *findKernel(module);
-    kernel.emitRemark() << why;
-  };
-  auto gpuPasses = [&](CompileOptions with) {
-    with.registerOperandsInFlight = options.registerOperandsInFlight.value_or(!driverCompiles);
-    auto run = [&](decltype(addGpuPasses)& list) {
-      return runPasses(module, binary.entry, target, with, observer, diagnostics,
-                       [&](mlir::OpPassManager& passes) { list(passes, target, with); });
+/// One way through the GPU passes, which rewrite the module, begun again from `given` where what came of a choice shows
+/// that it was none.
+class GpuPasses {
+ public:
+  GpuPasses(mlir::ModuleOp module, mlir::ModuleOp given, mlir::func::FuncOp kernel, const std::string& entry,
+            const Target& target, const CompileOptions& options, const Observer& observer,
+            DiagnosticCollector& diagnostics)
+      : module_(module),
+        given_(given),
+        kernel_(kernel),
+        entry_(entry),
+        target_(target),
+        options_(options),
+        observer_(observer),
+        diagnostics_(diagnostics) {}
+
+  mlir::ModuleOp module() const { return module_; }
+  mlir::func::FuncOp kernel() const { return kernel_; }
+
+  /// With roles, rings keep their shared memory as long as the kernel runs; what conversions need beside them shows only
+  /// when layouts are known. When that is too much, rings get so much less. Where that leaves them no two stages there
+  /// is still the way without roles, and then one with as few stages as it takes, where nobody asked for more.
+  std::optional<Error> run() {
+    CompileOptions without = options_;
+    auto error = runOnce(options_);
+    auto again = [&](const char* why) {
+      diagnostics_.forgetErrors();
+      startAgain(why);
+      return runOnce(without);
     };
-    return observer.time("gpu", [&] {
+    if (error && lacksMemory() && hasRoles(module_)) {
+      without.reservedSharedBytes = neededBytes() - target_.maxSharedBytes;
+      error = again("smaller rings: with all of their stages, what conversions need does not fit shared memory");
+      without.reservedSharedBytes = 0;
+      without.useTma = false;
+    }
+    if (error && lacksMemory() && hasRoles(module_))
+      error = again("no producer warps: rings and conversions together do not fit shared memory");
+    if (!error || !lacksMemory() || options_.defaultStages != 0 || !hasRings(module_)) return error;
+    for (int stages : {3, 2, 1}) {
+      without.defaultStages = stages;
+      if (!again("fewer stages: rings and conversions together do not fit shared memory")) return std::nullopt;
+    }
+    return error;
+  }
+
+ private:
+  void startAgain(const char* why) {
+    spare_ = given_.clone();
+    module_ = *spare_;
+    kernel_ = *findKernel(module_);
+    kernel_.emitRemark() << why;
+  }
+
+  /// Bytes of shared memory that the kernel turned out to need; 0: not known.
+  int64_t neededBytes() {
+    auto bytes = kernel_->getAttrOfType<mlir::IntegerAttr>(kSharedBytesAttr);
+    return bytes ? bytes.getInt() : 0;
+  }
+  bool lacksMemory() { return neededBytes() > target_.maxSharedBytes; }
+
+  std::optional<Error> runOnce(CompileOptions with) {
+    with.registerOperandsInFlight = options_.registerOperandsInFlight.value_or(!findPtxas(options_).empty());
+    auto run = [&](decltype(addGpuPasses)& list) {
+      return runPasses(module_, entry_, target_, with, observer_, diagnostics_,
+                       [&](mlir::OpPassManager& passes) { list(passes, target_, with); });
+    };
+    return observer_.time("gpu", [&] {
       auto error = run(addProductPasses);
       // Boxes are for producers: threads copy what they gather by pointers as well, or better.
-      if (!error && kernel->hasAttr(kRaisedBoxesAttr) && !hasRoles(module)) {
+      if (!error && kernel_->hasAttr(kRaisedBoxesAttr) && !hasRoles(module_)) {
         with.raiseBoxes = false;
         startAgain("matrices stay gathered through pointers: without producer warps boxes of views are no better");
         error = run(addProductPasses);
       }
-      if (!error && isLoneByOurChoice(kernel, given, with)) {
-        const bool varies = kernel->hasAttr(kVariesWithGridAttr);
+      if (!error && isLoneByOurChoice(kernel_, given_, with)) {
+        const bool varies = kernel_->hasAttr(kVariesWithGridAttr);
         with.numWarps = 8;
         startAgain("8 warps: threads of four hold too much for a second program beside theirs");
         error = run(addProductPasses);
-        if (varies) kernel->setAttr(kVariesWithGridAttr, mlir::UnitAttr::get(module.getContext()));
+        if (varies) kernel_->setAttr(kVariesWithGridAttr, mlir::UnitAttr::get(module_.getContext()));
       }
       return error ? error : run(addLayoutPasses);
     });
-  };
-  // With roles, rings keep their shared memory as long as the kernel runs; what conversions need beside them shows only
-  // when layouts are known. When that is too much, rings get so much less. Where that leaves them no two stages there
-  // is still the way without roles, and then one with as few stages as it takes, where nobody asked for more.
-  CompileOptions without = options;
-  auto error = gpuPasses(options);
-  auto lacksMemory = [&] {
-    auto bytes = kernel->getAttrOfType<mlir::IntegerAttr>(kSharedBytesAttr);  // that it needs
-    return error && bytes && bytes.getInt() > target.maxSharedBytes;
-  };
-  auto again = [&](const char* why) {
-    diagnostics.forgetErrors();
-    startAgain(why);
-    return gpuPasses(without);
-  };
-  if (lacksMemory() && hasRoles(module)) {
-    const int64_t needed = kernel->getAttrOfType<mlir::IntegerAttr>(kSharedBytesAttr).getInt();
-    without.reservedSharedBytes = needed - target.maxSharedBytes;
-    error = again("smaller rings: with all of their stages, what conversions need does not fit shared memory");
-    without.reservedSharedBytes = 0;
-    without.useTma = false;
   }
-  if (lacksMemory() && hasRoles(module))
-    error = again("no producer warps: rings and conversions together do not fit shared memory");
-  if (lacksMemory() && options.defaultStages == 0 && hasRings(module))
-    for (int stages : {3, 2, 1}) {
-      without.defaultStages = stages;
-      auto failed = again("fewer stages: rings and conversions together do not fit shared memory");
-      if (!failed) {
-        error.reset();
-        break;
-      }
-    }
-  if (error) return *error;
-  fitsOneWarp = stepsFitOneWarp(kernel, target.lanes, options);
-  binary.varies_with_grid = kernel->hasAttr(kVariesWithGridAttr);
-  observer.dump("gpu", module.getOperation());
 
-  return assembleGpu(module, kernel, std::move(binary), target, options, observer, diagnostics);
+  mlir::ModuleOp module_, given_;
+  mlir::func::FuncOp kernel_;
+  const std::string& entry_;
+  const Target& target_;
+  const CompileOptions& options_;
+  const Observer& observer_;
+  DiagnosticCollector& diagnostics_;
+  mlir::OwningOpRef<mlir::ModuleOp> spare_;
+};
+
+/// GPU passes and the assembler. `given`: the module as it came, which the passes rewrite. `fitsOneWarp` becomes
+/// stepsFitOneWarp.
+Result<KernelBinary> compileGpuOnce(mlir::ModuleOp module, mlir::ModuleOp given, mlir::func::FuncOp kernel,
+                                    KernelBinary binary, const Target& target, const CompileOptions& options,
+                                    const Observer& observer, DiagnosticCollector& diagnostics, bool& fitsOneWarp) {
+  const std::string entry = binary.entry;
+  GpuPasses passes(module, given, kernel, entry, target, options, observer, diagnostics);
+  if (auto error = passes.run()) return *error;
+  fitsOneWarp = stepsFitOneWarp(passes.kernel(), target.lanes, options);
+  binary.varies_with_grid = passes.kernel()->hasAttr(kVariesWithGridAttr);
+  observer.dump("gpu", passes.module().getOperation());
+  return assembleGpu(passes.module(), passes.kernel(), std::move(binary), target, options, observer, diagnostics);
 }
 
 int spilledBytes(const KernelBinary& binary) {
