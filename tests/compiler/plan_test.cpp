@@ -89,6 +89,25 @@ TEST_F(Plan, WishesHoldAsFarAsTheyFit) {
   EXPECT_EQ(plan.rings[0].stages, 1);
 }
 
+TEST_F(Plan, StagesBesideWishesTakeWhatNobodyWants) {
+  ring(32 * kKilo, true, 3);
+  plan.rings[0].beside = 2;
+  ASSERT_TRUE(plan.choose());
+  EXPECT_EQ(plan.rings[0].stages, 5);
+
+  plan.rings[0].beside = kMostStages;
+  ring(40 * kKilo, true, 2);  // gets what it asks for first
+  ASSERT_TRUE(plan.choose());
+  EXPECT_EQ(plan.rings[0].stages, 4);
+  EXPECT_EQ(plan.rings[1].stages, 2);
+  EXPECT_LE(plan.bytes(), plan.limit);
+
+  plan.rings.pop_back();
+  plan.rings[0].wished = 1;  // no copies ahead
+  ASSERT_TRUE(plan.choose());
+  EXPECT_EQ(plan.rings[0].stages, 1);
+}
+
 TEST_F(Plan, OneStageOfEverythingOrNothing) {
   ring(100 * kKilo, true);
   ring(100 * kKilo, false);

@@ -23,9 +23,9 @@ struct RingPlan {
   std::string what;  ///< for tables: "ring of 128x64xf16 + 64x256xf16"
   int64_t bytesPerStage = 0;
   int wished = 0;       ///< stages asked for; 0: no wish
-  int beside = 0;       ///< further ones that are of use where there is room: products read as many, and copies none
   bool inLoop = false;  ///< filled several times while a program runs; otherwise once per program
   int stages = 1;       ///< the answer
+  int beside = 0;       ///< stages on top of `wished` that are of use where there is room: products read as many
 };
 struct StagingPlan {
   mlir::Location loc;
