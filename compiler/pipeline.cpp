@@ -288,17 +288,19 @@ class GpuPasses {
     };
     return observer_.time("gpu", [&] {
       auto error = run(addProductPasses);
-      // Boxes are for producers: threads copy what they gather by pointers as well, or better.
-      if (!error && kernel_->hasAttr(kRaisedBoxesAttr) && !hasRoles(module_)) {
+      auto takeBoxesBack = [&] {
+        if (error || !kernel_->hasAttr(kRaisedBoxesAttr) || hasRoles(module_)) return;
         with.raiseBoxes = false;
         startAgain("matrices stay gathered through pointers: without producer warps boxes of views are no better");
         error = run(addProductPasses);
-      }
+      };
+      takeBoxesBack();  // boxes are for producers: threads copy what they gather by pointers as well, or better
       if (!error && isLoneByOurChoice(kernel_, given_, with)) {
         const bool varies = kernel_->hasAttr(kVariesWithGridAttr);
-        with.numWarps = 8;
+        with.numWarps = 2 * warpsOf(kernel_);
         startAgain("8 warps: threads of four hold too much for a second program beside theirs");
         error = run(addProductPasses);
+        takeBoxesBack();
         if (varies) kernel_->setAttr(kVariesWithGridAttr, mlir::UnitAttr::get(module_.getContext()));
       }
       return error ? error : run(addLayoutPasses);

@@ -52,4 +52,10 @@ class Search {
 
 llvm::SetVector<Operation*> definitionsBehind(ValueRange values) { return std::move(Search(values).found); }
 
+BlockArgument argumentOfKernel(Value value) {
+  auto argument = dyn_cast<BlockArgument>(value);
+  return argument && isa_and_nonnull<FunctionOpInterface>(argument.getOwner()->getParentOp()) ? argument
+                                                                                              : BlockArgument();
+}
+
 }  // namespace tile::ir

@@ -10,4 +10,7 @@ namespace tile::ir {
 /// regions are, and end the search.
 llvm::SetVector<mlir::Operation*> definitionsBehind(mlir::ValueRange values);
 
+/// The value as an argument of the kernel; null: it is none.
+mlir::BlockArgument argumentOfKernel(mlir::Value value);
+
 }  // namespace tile::ir

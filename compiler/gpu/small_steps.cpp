@@ -2,11 +2,10 @@
 #include "compiler/gpu/small_steps.h"
 
 #include "compiler/dialect/dialect.h"
-#include "compiler/dialect/tiles.h"
 #include "compiler/dialect/warps.h"
 #include "compiler/gpu/few_programs.h"
 #include "compiler/gpu/forms/scratch.h"
-#include "mlir/Interfaces/LoopLikeInterface.h"
+#include "compiler/gpu/products/warp_grid.h"
 
 namespace tile::ir {
 using namespace mlir;
@@ -20,32 +19,16 @@ bool meets(Operation* op) {
   return scratch && !scratch->warpLocal();
 }
 
-bool meetsInSteps(func::FuncOp func) {
-  return func
-      .walk([](LoopLikeOpInterface loop) {
-        bool waits = false, hasInner = false;
-        loop->walk([&](Operation* op) {
-          waits |= meets(op);
-          hasInner |= op != loop.getOperation() && isa<LoopLikeOpInterface>(op);
-        });
-        return waits && !hasInner ? WalkResult::interrupt() : WalkResult::advance();
-      })
-      .wasInterrupted();
-}
-
 }  // namespace
 
 bool stepsFitOneWarp(func::FuncOp func, int lanes, const CompileOptions& options) {
   constexpr int kOfMany = 8, kOfFew = 4;  // elements of a lane
-  if (warpsOf(func) <= 1 || func->hasAttr("tile.programs")) return false;
-  int64_t largest = 0;
-  const bool multiplies = func.walk([&](Operation* op) {
-    if (isa<MmaOp, BatchMmaOp, SpecializeOp>(op)) return WalkResult::interrupt();
-    for (Value result : op->getResults())
-      if (isTile(result)) largest = std::max(largest, tileType(result).getNumElements());
-    return WalkResult::advance();
-  }).wasInterrupted();
-  if (multiplies || largest > int64_t{kOfMany} * lanes || !meetsInSteps(func)) return false;
+  const int64_t largest = largestTile(func);
+  if (warpsOf(func) <= 1 || sharesAsAsked(func) || largest > int64_t{kOfMany} * lanes) return false;
+  const WalkResult multiplies = func.walk([](Operation* op) {
+    return isa<MmaOp, BatchMmaOp, SpecializeOp>(op) ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  if (multiplies.wasInterrupted() || !anyInInnermostLoop(func, meets)) return false;
   return chooseByGrid(func, options, true, largest <= int64_t{kOfFew} * lanes);
 }
 

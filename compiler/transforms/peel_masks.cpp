@@ -247,7 +247,7 @@ class Peeler {
   }
 
   /// Whether at most one iteration can be without a mask: of a window that is hardly wider than what an iteration sees.
-  bool isNarrow() const {
+  bool isNarrow() {
     APInt step;
     if (!matchPattern(loop_.getStep(), m_ConstantInt(&step))) return false;
     // -k iv + x <= 0 and k iv + y <= 0: iv from x / k to -y / k
@@ -479,7 +479,7 @@ class Peeler {
     return SmallVector<Value>(copy.getResults());
   }
 
-  mutable scf::ForOp loop_;
+  scf::ForOp loop_;
   Conditions conditions_;
   SmallVector<arith::SelectOp> selects_;
   SmallVector<Branch> branches_;

@@ -1,6 +1,6 @@
 // share_bases.cpp - addresses of neighbours in a grid are made from each other's.
-// Before: gathers at p + ((z + 1) * layer + y * row) and p + (z * layer + (y - 1) * row), in 64 bits: places that differ
-//         by strides of the launch, each with products of its own.
+// Before: gathers at p + ((z + 1) * layer + y * row) and p + (z * layer + (y - 1) * row), in 64 bits: places that
+//         differ by strides of the launch, each with products of its own.
 // After:  the first gather's address, plus layer, minus row.
 //
 // Sums and products of 64 bits wrap, and every way to compute them is the same. Numbers of 32 bits are only taken apart
@@ -9,6 +9,8 @@
 // copies are made, by how their places are computed.
 #include <numeric>
 
+#include "compiler/analysis/definitions.h"
+#include "compiler/analysis/sum_of_products.h"
 #include "compiler/dialect/dialect.h"
 #include "compiler/dialect/products.h"
 #include "compiler/transforms/transforms.h"
@@ -28,126 +30,75 @@ using namespace mlir;
 
 namespace {
 
-/// factor * product of numbers; those of 32 bits are widened, with their sign.
-struct Term {
-  SmallVector<Value, 2> numbers;  ///< sorted
-  uint64_t factor = 0;
-};
-
-/// A number of 64 bits as a sum of terms, modulo 2^64.
-class Sum {
- public:
-  void add(Term term) {
-    auto* same = llvm::find_if(terms_, [&](const Term& t) { return t.numbers == term.numbers; });
-    if (same == terms_.end())
-      terms_.push_back(std::move(term));
-    else
-      same->factor += term.factor;
-    llvm::erase_if(terms_, [](const Term& t) { return t.factor == 0; });
-  }
-  void add(const Sum& other, uint64_t factor = 1) {
-    for (const Term& t : other.terms_) add({t.numbers, t.factor * factor});
-  }
-  Sum times(const Sum& other) const {
-    Sum product;
-    for (const Term& a : terms_)
-      for (const Term& b : other.terms_) {
-        Term both = a;
-        both.numbers.append(b.numbers);
-        llvm::sort(both.numbers, [](Value x, Value y) { return x.getAsOpaquePointer() < y.getAsOpaquePointer(); });
-        both.factor *= b.factor;
-        product.add(std::move(both));
-      }
-    return product;
-  }
-  ArrayRef<Term> terms() const { return terms_; }
-  bool isReasonable() const {
-    constexpr size_t kMostTerms = 12, kMostNumbers = 6;
-    return terms_.size() <= kMostTerms &&
-           llvm::all_of(terms_, [](const Term& t) { return t.numbers.size() <= kMostNumbers; });
-  }
-
- private:
-  SmallVector<Term> terms_;
-};
-
-/// Takes numbers apart.
+/// Takes numbers of 64 bits apart: sums of products of others, modulo 2^64. Those of 32 bits are widened, with their
+/// sign.
 class Sums {
  public:
   explicit Sums(const Facts& facts) : facts_(facts) {}
 
-  /// Of a scalar of 64 bits.
-  Sum of(Value value, int depth = 0) {
+  SumOfProducts of(Value value, int depth = 0) {
     // Squares of squares would be taken apart again and again.
     if (auto known = known_.find(value); known != known_.end()) return known->second;
     return known_.try_emplace(value, made(value, depth)).first->second;
   }
+  Value number(uint32_t index) const { return numbers_[index]; }
 
  private:
-  Sum made(Value value, int depth) {
-    Operation* op = value.getDefiningOp();
-    if (auto constant = getConstantIntValue(value)) return number({}, static_cast<uint64_t>(*constant));
-    std::optional<Sum> sum;
-    if (op && depth < kDeepest) {
-      auto part = [&](unsigned i) { return of(op->getOperand(i), depth + 1); };
-      if (isa<arith::AddIOp, arith::SubIOp>(op)) {
-        sum = part(0);
-        sum->add(part(1), isa<arith::SubIOp>(op) ? ~uint64_t{0} : 1);
-      } else if (isa<arith::MulIOp>(op)) {
-        sum = part(0).times(part(1));
-      } else if (auto widened = dyn_cast<arith::ExtSIOp>(op); widened && widened.getIn().getType().isInteger(32)) {
-        sum = widenedOf(widened.getIn(), depth + 1);
-      }
-    }
-    return sum && sum->isReasonable() ? *sum : number({value}, 1);
-  }
-
   static constexpr int kDeepest = 24;
 
-  static Sum number(SmallVector<Value, 2> numbers, uint64_t factor) {
-    Sum sum;
-    sum.add({std::move(numbers), factor});
-    return sum;
+  SumOfProducts made(Value value, int depth) {
+    constexpr size_t kMostProducts = 12, kMostNumbers = 6;
+    Operation* op = value.getDefiningOp();
+    if (auto constant = getConstantIntValue(value)) return constantSum(*constant);
+    std::optional<SumOfProducts> sum;
+    if (op && depth < kDeepest) {
+      auto part = [&](unsigned i) { return of(op->getOperand(i), depth + 1); };
+      if (isa<arith::AddIOp, arith::SubIOp>(op))
+        sum = plus(part(0), part(1), isa<arith::SubIOp>(op) ? -1 : 1);
+      else if (isa<arith::MulIOp>(op))
+        sum = times(part(0), part(1));
+      else if (auto widened = dyn_cast<arith::ExtSIOp>(op); widened && widened.getIn().getType().isInteger(32))
+        sum = widenedOf(widened.getIn(), depth + 1);
+    }
+    return sum && isSmall(*sum, kMostProducts, kMostNumbers) ? *sum : itself(value);
   }
 
   /// Of a scalar of 32 bits, widened with its sign.
-  Sum widenedOf(Value value, int depth) const {
+  SumOfProducts widenedOf(Value value, int depth) {
     Operation* op = value.getDefiningOp();
-    if (auto constant = getConstantIntValue(value)) return number({}, static_cast<uint64_t>(*constant));
+    if (auto constant = getConstantIntValue(value)) return constantSum(*constant);
     if (op && depth < kDeepest && isa<arith::AddIOp, arith::SubIOp>(op)) {
       const Range a = facts_.rangeOf(op->getOperand(0)), b = facts_.rangeOf(op->getOperand(1));
       const bool adds = isa<arith::AddIOp>(op);
       const int64_t low = a.min + (adds ? b.min : -b.max), high = a.max + (adds ? b.max : -b.min);
-      if (low >= INT32_MIN && high <= INT32_MAX) {
-        Sum sum = widenedOf(op->getOperand(0), depth + 1);
-        sum.add(widenedOf(op->getOperand(1), depth + 1), adds ? 1 : ~uint64_t{0});
-        return sum;
-      }
+      if (low >= INT32_MIN && high <= INT32_MAX)
+        return plus(widenedOf(op->getOperand(0), depth + 1), widenedOf(op->getOperand(1), depth + 1), adds ? 1 : -1);
     }
-    return number({value}, 1);
+    return itself(value);
+  }
+
+  static SumOfProducts constantSum(int64_t x) { return x ? SumOfProducts{{{}, x}} : SumOfProducts(); }
+  SumOfProducts itself(Value value) {
+    numbers_.insert(value);
+    return {{{static_cast<uint32_t>(llvm::find(numbers_, value) - numbers_.begin())}, 1}};
   }
 
   const Facts& facts_;
-  llvm::DenseMap<Value, Sum> known_;
+  llvm::SetVector<Value> numbers_;  ///< in the order they were met
+  llvm::DenseMap<Value, SumOfProducts> known_;
 };
 
-/// Whether the number is an argument of the kernel, widened or not: what is made of such numbers is made once.
-bool isOfLaunch(Value number) {
-  auto argument = dyn_cast<BlockArgument>(number);
-  return argument && isa<FunctionOpInterface>(argument.getOwner()->getParentOp());
-}
-
 /// The ops that only compute what `value` is, itself included.
-void gather(Value value, llvm::SmallSetVector<Operation*, 16>& ops) {
+void collect(Value value, llvm::SmallSetVector<Operation*, 16>& ops) {
   Operation* op = value.getDefiningOp();
   if (!op || !isa<arith::AddIOp, arith::SubIOp, arith::MulIOp, arith::ExtSIOp>(op) || !ops.insert(op)) return;
-  for (Value operand : op->getOperands()) gather(operand, ops);
+  for (Value operand : op->getOperands()) collect(operand, ops);
 }
 
 class ShareBasesPass : public impl::ShareBasesBase<ShareBasesPass> {
   struct Base {
     PtrAddOp op;
-    Sum place;
+    SumOfProducts place;
     llvm::SmallSetVector<Operation*, 16> ops;
   };
 
@@ -164,11 +115,11 @@ class ShareBasesPass : public impl::ShareBasesBase<ShareBasesPass> {
     SmallVector<Base> bases;
     for (PtrAddOp op : all) {
       Base mine{op, sums.of(op.getOffset()), {}};
-      gather(op.getOffset(), mine.ops);
+      collect(op.getOffset(), mine.ops);
       const bool isRead = llvm::all_of(op->getUsers(), [&](Operation* user) { return isa<GatherOp>(user); });
       const bool isShared = isRead && llvm::any_of(bases, [&](Base& other) {
                               return other.op.getPtr() == op.getPtr() && isBefore(other.op, op, dominance) &&
-                                     makeFrom(other, mine, facts);
+                                     makeFrom(other, mine, sums, facts);
                             });
       if (!isShared) bases.push_back(std::move(mine));
     }
@@ -186,21 +137,19 @@ class ShareBasesPass : public impl::ShareBasesBase<ShareBasesPass> {
            dominance.properlyDominates(first.getOperation(), op);
   }
 
-  static bool makeFrom(Base& first, Base& mine, const Facts& facts) {
-    constexpr size_t kMostTerms = 2;
-    Sum apart = mine.place;
-    apart.add(first.place, ~uint64_t{0});
-    if (apart.terms().empty() || apart.terms().size() > kMostTerms + 1) return false;
+  static bool makeFrom(Base& first, Base& mine, const Sums& sums, const Facts& facts) {
+    constexpr size_t kMostStrides = 2;
+    const SumOfProducts apart = plus(mine.place, first.place, -1);
     size_t strides = 0;
     int64_t divisor = kZeroDivisibility;
-    for (const Term& term : apart.terms()) {
-      if (term.numbers.size() > 1 || (term.numbers.size() == 1 && !isOfLaunch(term.numbers[0]))) return false;
-      strides += term.numbers.size();
-      int64_t part = term.factor ? static_cast<int64_t>(term.factor & -term.factor) : kZeroDivisibility;
-      if (term.numbers.size() == 1) part *= std::min<int64_t>(facts.divisibility(term.numbers[0]), 1 << 20);
+    for (const auto& [numbers, factor] : apart) {
+      if (numbers.size() > 1 || (!numbers.empty() && !argumentOfKernel(sums.number(numbers[0])))) return false;
+      strides += numbers.size();
+      int64_t part = factor & -factor;
+      if (!numbers.empty()) part *= std::min<int64_t>(facts.divisibility(sums.number(numbers[0])), 1 << 20);
       divisor = std::gcd(divisor, std::abs(part));
     }
-    if (strides == 0 || strides > kMostTerms) return false;  // neighbours along a row are windows, found by constants
+    if (strides == 0 || strides > kMostStrides) return false;  // neighbours along a row are windows, found by constants
     const int64_t known = std::gcd(divisor, facts.divisibility(first.op.getOffset()));
     if (known < facts.divisibility(mine.op.getOffset())) return false;
     // What is saved: ops that only this address wants. Two are what the sum of another address costs.
@@ -209,31 +158,26 @@ class ShareBasesPass : public impl::ShareBasesBase<ShareBasesPass> {
 
     OpBuilder b(mine.op);
     mine.op.getPtrMutable().assign(first.op.getResult());
-    mine.op.getOffsetMutable().assign(made(apart, b, mine.op.getLoc()));
+    mine.op.getOffsetMutable().assign(made(apart, sums, b, mine.op.getLoc()));
     return true;
   }
 
   /// The constant last: windows look for it there.
-  static Value made(const Sum& sum, OpBuilder& b, Location loc) {
+  static Value made(const SumOfProducts& sum, const Sums& sums, OpBuilder& b, Location loc) {
     Value all, constant;
-    auto whole = [&](uint64_t x) -> Value {
-      return arith::ConstantIntOp::create(b, loc, b.getI64Type(), static_cast<int64_t>(x));
-    };
-    for (const Term& term : sum.terms()) {
-      if (term.numbers.empty()) {
-        constant = whole(term.factor);
+    auto whole = [&](int64_t x) -> Value { return arith::ConstantIntOp::create(b, loc, b.getI64Type(), x); };
+    for (const auto& [numbers, factor] : sum) {
+      if (numbers.empty()) {
+        constant = whole(factor);
         continue;
       }
-      Value number = term.numbers[0];
+      Value number = sums.number(numbers[0]);
       if (!number.getType().isInteger(64)) number = arith::ExtSIOp::create(b, loc, b.getI64Type(), number);
-      const bool isTaken = term.factor == ~uint64_t{0};
-      if (!isTaken && term.factor != 1) number = arith::MulIOp::create(b, loc, number, whole(term.factor));
-      if (!all)
-        all = isTaken ? arith::SubIOp::create(b, loc, whole(0), number).getResult() : number;
-      else if (isTaken)
-        all = arith::SubIOp::create(b, loc, all, number);
+      if (factor != -1 && factor != 1) number = arith::MulIOp::create(b, loc, number, whole(factor));
+      if (factor == -1)
+        all = arith::SubIOp::create(b, loc, all ? all : whole(0), number);
       else
-        all = arith::AddIOp::create(b, loc, all, number);
+        all = all ? arith::AddIOp::create(b, loc, all, number).getResult() : number;
     }
     return constant ? arith::AddIOp::create(b, loc, all, constant).getResult() : all;
   }

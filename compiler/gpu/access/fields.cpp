@@ -3,11 +3,11 @@
 
 #include <numeric>
 
+#include "compiler/analysis/definitions.h"
 #include "compiler/analysis/no_wrap.h"
 #include "compiler/dialect/dialect.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "mlir/IR/Matchers.h"
-#include "mlir/Interfaces/FunctionInterfaces.h"
 
 namespace tile::ir {
 using namespace mlir;
@@ -51,9 +51,7 @@ bool areOtherFields(Operation* access, Operation* other, bool repeated, const Fa
   const auto [start, by] = withoutConstantPart(ptr);
   const auto [otherStart, otherBy] = withoutConstantPart(otherPtr);
   if (start.ptr != otherStart.ptr) return false;
-  auto argument = dyn_cast<BlockArgument>(start.ptr);
-  const bool stays = argument && isa<FunctionOpInterface>(argument.getOwner()->getParentOp());
-  if (repeated && !stays) return false;
+  if (repeated && !argumentOfKernel(start.ptr)) return false;
   int64_t unit = 0;
   auto alsoIn = [&](Value part) {
     if (part) unit = std::gcd(unit, facts.divisibility(part));

@@ -1,9 +1,8 @@
 // launch_views.cpp - see launch_views.h.
 #include "compiler/gpu/access/launch_views.h"
 
-#include <algorithm>
-#include <map>
-
+#include "compiler/analysis/definitions.h"
+#include "compiler/analysis/sum_of_products.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 
 namespace tile::ir {
@@ -14,36 +13,10 @@ namespace {
 /// Maps of one kernel that made views may take: one view may need several, for boxes of different sizes.
 constexpr size_t kMostViews = 8;
 
-/// A sum of products of slots, collected: the slots of a product, sorted, and its factor.
-using Sum = std::map<std::vector<uint32_t>, int64_t>;
+/// Of slots.
+using Sum = SumOfProducts;
 
-Sum plus(Sum a, const Sum& b, int64_t factor = 1) {
-  for (const auto& [slots, times] : b)
-    if (!(a[slots] += factor * times)) a.erase(slots);
-  return a;
-}
-
-Sum times(const Sum& a, const Sum& b) {
-  Sum product;
-  for (const auto& [left, f] : a)
-    for (const auto& [right, g] : b) {
-      std::vector<uint32_t> slots = left;
-      slots.insert(slots.end(), right.begin(), right.end());
-      std::sort(slots.begin(), slots.end());
-      product = plus(std::move(product), {{slots, f * g}});
-    }
-  return product;
-}
-
-bool isSmall(const Sum& sum) {
-  return sum.size() <= kMaxSumTerms &&
-         llvm::all_of(sum, [](const auto& term) { return term.first.size() <= kMaxTermSlots; });
-}
-
-BlockArgument argumentOfKernel(Value value) {
-  auto arg = dyn_cast<BlockArgument>(value);
-  return arg && isa_and_nonnull<func::FuncOp>(arg.getOwner()->getParentOp()) ? arg : BlockArgument();
-}
+bool isSmall(const Sum& sum) { return tile::ir::isSmall(sum, kMaxSumTerms, kMaxTermSlots); }
 
 /// The first slot of an argument (abi.h).
 uint32_t slotOf(BlockArgument arg) {

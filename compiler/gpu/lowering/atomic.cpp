@@ -179,8 +179,8 @@ void fence(Emitter& e, MemScope scope) {
 }
 
 /// Whether this thread updates any element under the mask; null: all do. A fence waits for whatever the multiprocessor
-/// has under way: threads that update nothing had better not ask for one. Barriers put what they wrote and read in order
-/// with those that do.
+/// has under way: threads that update nothing had better not ask for one. Barriers put what they wrote and read in
+/// order with those that do.
 llvm::Value* updatesAny(Emitter& e, const layout::Layout& layout, llvm::ArrayRef<llvm::Value*> mask) {
   llvm::Value* any = nullptr;
   for (int reg = 0; reg < layout.numRegs(); ++reg) {
@@ -207,8 +207,7 @@ LogicalResult emitAtomic(Emitter& e, Op op, Update&& update) {
   if (op.getOffsets()) offsets = e.regs(op.getOffsets());
   if (op.getMask()) mask = e.regs(op.getMask());
 
-  // An ordered update fences memory by itself: several of a thread share one fence before and one after all of
-  // them.
+  // An ordered update fences memory by itself: several of a thread share one fence before and one after all of them.
   const MemOrder order = op.getOrder();
   const int updates = llvm::count_if(llvm::seq(layout.numRegs()), [&](int reg) { return !layout.isRegPadding(reg); });
   const bool fenced = updates > 1 && order != MemOrder::relaxed;

@@ -24,6 +24,7 @@
 #include "compiler/gpu/overlap/async_plan.h"
 #include "compiler/gpu/overlap/guard_loop.h"
 #include "compiler/gpu/overlap/start_accumulators.h"
+#include "compiler/gpu/rings/ring_groups.h"
 #include "mlir/Pass/Pass.h"
 
 namespace tile::ir {
@@ -74,11 +75,7 @@ class WaitInserter {
   /// 564 to 620 with 3; with 4 nothing, and smaller tiles lose).
   static bool waitsForFewStages(Block& block) {
     constexpr unsigned kFew = 3;
-    auto isTile = llvm::IsaPred<RankedTensorType>;
-    for (Operation& op : block.without_terminator()) {
-      const bool touches = llvm::any_of(op.getOperandTypes(), isTile) || llvm::any_of(op.getResultTypes(), isTile);
-      if (op.getNumRegions() || (touches && !isa<MmaOp>(op))) return false;
-    }
+    if (!onlyMultiplies(block)) return false;
     auto acquires = block.getOps<RingAcquireOp>();
     return llvm::hasSingleElement(acquires) && (*acquires.begin()).getRing().getType().getStages() <= kFew;
   }

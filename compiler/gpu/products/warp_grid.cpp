@@ -261,8 +261,7 @@ int planWarps(func::FuncOp func) {
   return largest > 128 * 128 ? 8 : 4;
 }
 
-/// Elements of the largest tile.
-static int64_t largestTile(func::FuncOp func) {
+int64_t largestTile(func::FuncOp func) {
   int64_t largest = 0;
   func.walk([&](Operation* op) {
     for (Value result : op->getResults())
@@ -271,9 +270,20 @@ static int64_t largestTile(func::FuncOp func) {
   return largest;
 }
 
-/// A kernel that says how many programs share a multiprocessor has registers for no more warps, and one code for all
-/// launches.
-static bool sharesAsAsked(func::FuncOp func) { return func->hasAttr("tile.programs"); }
+bool anyInInnermostLoop(func::FuncOp func, function_ref<bool(Operation*)> is) {
+  return func
+      .walk([&](LoopLikeOpInterface loop) {
+        bool found = false, hasInner = false;
+        loop->walk([&](Operation* op) {
+          found |= is(op);
+          hasInner |= op != loop.getOperation() && isa<LoopLikeOpInterface>(op);
+        });
+        return found && !hasInner ? WalkResult::interrupt() : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+bool sharesAsAsked(func::FuncOp func) { return func->hasAttr("tile.programs"); }
 
 bool productsFitOneWarp(func::FuncOp func) {
   constexpr int64_t kSide = 32, kMostElements = kSide * kSide;  // 32 of a lane
@@ -367,16 +377,7 @@ int defaultWarps(func::FuncOp func, const Target& target) {
 /// Whether threads combine what they have in every step of an innermost loop (a recurrence whose steps sum): the more
 /// warps, the longer each waits for the others.
 static bool meetsInSteps(func::FuncOp func) {
-  return func
-      .walk([](LoopLikeOpInterface loop) {
-        bool meets = false, hasInner = false;
-        loop->walk([&](Operation* op) {
-          meets |= isa<ReduceOp, ScanOp>(op);
-          hasInner |= op != loop.getOperation() && isa<LoopLikeOpInterface>(op);
-        });
-        return meets && !hasInner ? WalkResult::interrupt() : WalkResult::advance();
-      })
-      .wasInterrupted();
+  return anyInInnermostLoop(func, [](Operation* op) { return isa<ReduceOp, ScanOp>(op); });
 }
 
 int warpsOfFew(func::FuncOp func, int ofMany, const Target& target) {

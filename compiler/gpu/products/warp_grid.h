@@ -54,6 +54,14 @@ class WarpGrids {
   llvm::DenseMap<mlir::Value, bool> remade_;
 };
 
+/// Elements of the largest tile.
+int64_t largestTile(mlir::func::FuncOp func);
+/// Whether an innermost loop has such an operation.
+bool anyInInnermostLoop(mlir::func::FuncOp func, llvm::function_ref<bool(mlir::Operation*)> is);
+/// A kernel that says how many programs share a multiprocessor has registers for no more warps, and one code for all
+/// launches.
+bool sharesAsAsked(mlir::func::FuncOp func);
+
 /// The number of warps for a kernel with products that does not set one: at least 4, and enough for accumulators of at
 /// most 128 registers per thread.
 int planWarps(mlir::func::FuncOp func);

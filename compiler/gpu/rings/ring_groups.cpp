@@ -34,6 +34,19 @@ SmallVector<int64_t, 2> copiedShape(Operation* copy) {
   return {rows, columns};
 }
 
+bool onlyMultiplies(Block& block) {
+  auto isTile = llvm::IsaPred<RankedTensorType>;
+  auto isOfPlaces = [](Operation& op) {
+    return isMemoryEffectFree(&op) && llvm::all_of(op.getResultTypes(), [](Type type) {
+      return getElementTypeOrSelf(type).isIntOrIndex();
+    });
+  };
+  return llvm::none_of(block.without_terminator(), [&](Operation& op) {
+    const bool touches = llvm::any_of(op.getOperandTypes(), isTile) || llvm::any_of(op.getResultTypes(), isTile);
+    return op.getNumRegions() || (touches && !isa<MmaOp>(op) && !isOfPlaces(op));
+  });
+}
+
 bool isAsyncProduct(Operation* op) {
   auto mma = dyn_cast<MmaOp>(op);
   return mma && mma.getEngine() >= Engine::wgmma_f16;

@@ -70,6 +70,8 @@ inline SmemType copiedType(mlir::Operation* copy) { return mlir::cast<SmemType>(
 llvm::SmallVector<int64_t, 2> copiedShape(mlir::Operation* copy);
 /// Ops that read a tile in shared memory, through transposes.
 llvm::SmallVector<mlir::Operation*> readersOf(mlir::Value smem);
+/// Whether the statements of a block (of a loop) do nothing with tiles but multiply; what computes places is no matter.
+bool onlyMultiplies(mlir::Block& block);
 /// A product whose result is ready later: it runs on a warpgroup's asynchronous engine.
 bool isAsyncProduct(mlir::Operation* op);
 

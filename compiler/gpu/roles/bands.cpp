@@ -54,8 +54,7 @@ std::optional<Axes> axesOf(LoadSharedOp copy) {
 Value again(OpBuilder& builder, Value value, IRMapping& done, int depth = 0) {
   constexpr int kDeepest = 32;
   if (Value known = done.lookupOrNull(value)) return known;
-  if (auto argument = dyn_cast<BlockArgument>(value))
-    return isa<FunctionOpInterface>(argument.getOwner()->getParentOp()) ? value : Value();
+  if (isa<BlockArgument>(value)) return argumentOfKernel(value);
   Operation* op = value.getDefiningOp();
   if (depth == kDeepest || op->getNumRegions() || !isMemoryEffectFree(op) || isa<ProgramIdOp>(op)) return {};
   for (Value operand : op->getOperands()) {
