@@ -3,6 +3,7 @@
 //         (accumulators of several products at once).
 // After:  a carried value for every piece; if a piece is only used without its dims of size 1, it is carried without
 //         them. Behind the loop the whole is put together once. Products can then update their accumulators in place.
+// So is a carried tile that the loop reads in one other shape, and leaves in it (the one matrix of a batch): in that shape.
 #include "compiler/dialect/dialect.h"
 #include "compiler/dialect/tiles.h"
 #include "compiler/transforms/transforms.h"
@@ -24,9 +25,24 @@ struct Piece {
   SmallVector<Operation*> users;  ///< ops of the body whose results it replaces
 };
 
+/// A carried tile that the loop reads and leaves in one other shape: it is carried in that one.
+SmallVector<Piece> reshapedWhole(scf::ForOp loop, unsigned number, ReshapeOp next) {
+  const Value whole = loop.getRegionIterArg(number);
+  Piece piece{{}, tileType(whole), tileType(next.getSource()), next.getSource(), {}};
+  for (Operation* user : whole.getUsers()) {
+    if (!isa<ReshapeOp>(user) || user->getResult(0).getType() != piece.carried) return {};
+    piece.users.push_back(user);
+  }
+  if (piece.users.empty()) return {};
+  return {std::move(piece)};
+}
+
 /// The pieces that argument `number` consists of; none where it cannot be carried so.
 SmallVector<Piece> piecesOf(scf::ForOp loop, unsigned number) {
-  auto cat = loop.getYieldedValues()[number].getDefiningOp<CatOp>();
+  Operation* next = loop.getYieldedValues()[number].getDefiningOp();
+  if (auto reshape = dyn_cast_or_null<ReshapeOp>(next); reshape && reshape->getBlock() == loop.getBody())
+    return reshapedWhole(loop, number, reshape);
+  auto cat = dyn_cast_or_null<CatOp>(next);
   if (!cat || cat->getBlock() != loop.getBody()) return {};
   SmallVector<Piece> pieces;
   int64_t begin = 0;
@@ -78,10 +94,11 @@ class SplitCarriedPass : public impl::SplitCarriedBase<SplitCarriedPass> {
     rewriter.setInsertionPoint(loop);
     const Location loc = loop.getLoc();
     const unsigned before = loop.getNumRegionIterArgs();
-    const auto axis = loop.getYieldedValues()[whole].getDefiningOp<CatOp>().getAxis();
+    auto cat = loop.getYieldedValues()[whole].getDefiningOp<CatOp>();
     SmallVector<Value> inits;
     for (const Piece& piece : pieces) {
-      Value start = rewriter.createOrFold<ExtractOp>(loc, piece.box, loop.getInitArgs()[whole], piece.offsets);
+      Value start = loop.getInitArgs()[whole];
+      if (cat) start = rewriter.createOrFold<ExtractOp>(loc, piece.box, start, piece.offsets);
       if (piece.carried != piece.box) start = rewriter.createOrFold<ReshapeOp>(loc, piece.carried, start);
       inits.push_back(start);
     }
@@ -105,7 +122,8 @@ class SplitCarriedPass : public impl::SplitCarriedBase<SplitCarriedPass> {
       parts.push_back(part);
     }
     Value result = made.getResult(whole);
-    rewriter.replaceAllUsesWith(result, CatOp::create(rewriter, loc, result.getType(), parts, axis).getResult());
+    Value together = cat ? CatOp::create(rewriter, loc, result.getType(), parts, cat.getAxis()).getResult() : parts.front();
+    rewriter.replaceAllUsesWith(result, together);
     return made;
   }
 };

@@ -102,6 +102,14 @@ TEST_F(Plan, StagesBesideWishesTakeWhatNobodyWants) {
   EXPECT_EQ(plan.rings[1].stages, 2);
   EXPECT_LE(plan.bytes(), plan.limit);
 
+  plan.rings.clear();
+  for (int operand = 0; operand < 2; ++operand) {  // of one product: both get a stage more, or neither
+    ring(32 * kKilo, true, 3);
+    plan.rings.back().beside = 2;
+  }
+  ASSERT_TRUE(plan.choose());
+  for (const RingPlan& operand : plan.rings) EXPECT_EQ(operand.stages, 3);
+
   plan.rings.pop_back();
   plan.rings[0].wished = 1;  // no copies ahead
   ASSERT_TRUE(plan.choose());

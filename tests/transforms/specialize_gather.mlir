@@ -5,9 +5,9 @@
 // RUN: tile-opt %s -split-input-file --pass-pipeline='builtin.module(func.func(tile-specialize,tile-assign-layouts,canonicalize,cse))' --tile-target=sm_90a | FileCheck %s --check-prefix=LAYOUT
 
 // CHECK-LABEL: func.func @rows
-// CHECK-DAG: %[[A:.*]] = tile.smem_alloc : <128x64xf16, minor = 1, stages = 3>
-// CHECK-DAG: %[[B:.*]] = tile.smem_alloc : <64x128xf16, minor = 1, stages = 3>
-// CHECK-DAG: %[[RING:.*]] = tile.ring_alloc arrivals 2 fills 5 : <3>
+// CHECK-DAG: %[[A:.*]] = tile.smem_alloc : <128x64xf16, minor = 1, stages = 5>
+// CHECK-DAG: %[[B:.*]] = tile.smem_alloc : <64x128xf16, minor = 1, stages = 5>
+// CHECK-DAG: %[[RING:.*]] = tile.ring_alloc arrivals 2 fills 5 : <5>
 // CHECK: tile.specialize regs(88, 208) producer {
 // CHECK: tile.work_loop {
 // CHECK: %[[IDS:.*]] = tile.load %{{.*}} -> tensor<128xi32>

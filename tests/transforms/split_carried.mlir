@@ -75,3 +75,45 @@ func.func @whole(%x: tensor<16xf32>, %n: i32) -> (tensor<16xf32>, tensor<16xf32>
   }
   return %r#0, %r#1 : tensor<16xf32>, tensor<16xf32>
 }
+
+// -----
+
+// The one matrix of a batch: carried as the product leaves it.
+// CHECK-LABEL: func.func @one_matrix(
+// CHECK: %[[LOOP:.*]] = scf.for {{.*}} iter_args(%[[ACC:.*]] = %{{.*}}) -> (tensor<16x8xf32>)
+// CHECK-NEXT: %[[P:.*]] = tile.dot {{.*}}, %[[ACC]]
+// CHECK-NEXT: scf.yield %[[P]]
+// CHECK: tile.reshape %[[LOOP]]
+func.func @one_matrix(%a: tensor<16x16xf16>, %b: tensor<16x8xf16>, %n: i32) -> tensor<1x16x8xf32> {
+  %zero = arith.constant dense<0.0> : tensor<1x16x8xf32>
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero) -> (tensor<1x16x8xf32>) : i32 {
+    %c = tile.reshape %acc : tensor<1x16x8xf32> -> tensor<16x8xf32>
+    %p = tile.dot %a, %b, %c : tensor<16x16xf16>, tensor<16x8xf16> -> tensor<16x8xf32>
+    %next = tile.reshape %p : tensor<16x8xf32> -> tensor<1x16x8xf32>
+    scf.yield %next : tensor<1x16x8xf32>
+  }
+  return %r : tensor<1x16x8xf32>
+}
+
+// -----
+
+// Read as it is, too: left.
+// CHECK-LABEL: func.func @read_whole(
+// CHECK: scf.for {{.*}} -> (tensor<2x8xf32>)
+func.func @read_whole(%x: tensor<2x8xf32>, %n: i32) -> tensor<2x8xf32> {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%t = %x) -> (tensor<2x8xf32>) : i32 {
+    %flat = tile.reshape %t : tensor<2x8xf32> -> tensor<16xf32>
+    %whole = tile.reshape %x : tensor<2x8xf32> -> tensor<16xf32>
+    %s = arith.addf %flat, %whole : tensor<16xf32>
+    %back = tile.reshape %s : tensor<16xf32> -> tensor<2x8xf32>
+    %y = arith.addf %back, %t : tensor<2x8xf32>
+    %z = tile.reshape %y : tensor<2x8xf32> -> tensor<16xf32>
+    %next = tile.reshape %z : tensor<16xf32> -> tensor<2x8xf32>
+    scf.yield %next : tensor<2x8xf32>
+  }
+  return %r : tensor<2x8xf32>
+}

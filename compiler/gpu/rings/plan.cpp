@@ -97,8 +97,21 @@ bool MemoryPlan::distribute() {
   };
   grow([](const RingPlan& ring) { return !ring.inLoop ? 1 : ring.wished ? std::min(ring.wished, 2) : 2; });
   grow([](const RingPlan& ring) { return ring.wished ? ring.wished : ring.inLoop ? kMostStages : 2; });
-  grow([](const RingPlan& ring) { return ring.wished > 1 ? std::min(ring.wished + ring.beside, kMostStages) : 0; });
+  growBeside();
   return true;
+}
+
+void MemoryPlan::growBeside() {
+  // Operands of a product are of use together: a stage more of all rings, or of none.
+  for (;;) {
+    SmallVector<RingPlan*> grown;
+    for (RingPlan& ring : rings)
+      if (ring.wished > 1 && ring.stages < std::min(ring.wished + ring.beside, kMostStages)) grown.push_back(&ring);
+    for (RingPlan* ring : grown) ++ring->stages;
+    if (!grown.empty() && bytes() <= limit) continue;
+    for (RingPlan* ring : grown) --ring->stages;
+    return;
+  }
 }
 
 bool MemoryPlan::isComfortable(int fewer) const {

@@ -63,6 +63,7 @@ struct MemoryPlan {
 
  private:
   bool distribute();
+  void growBeside();
   bool fits(int loopStages, int otherStages, size_t staging);
 };
 
