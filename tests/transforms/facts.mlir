@@ -340,7 +340,7 @@ func.func @flat_places(%n: i32) {
   %of = arith.remsi %plane, %c64 {facts} : tensor<256xi32>
   %c1024 = arith.constant dense<1024> : tensor<256xi32>
   %before = arith.subi %place, %c1024 : tensor<256xi32>
-  // expected-remark @+1 {{contiguity [1] divisibility [16] constancy [1]}}
+  // expected-remark @+1 {{contiguity [1] divisibility [1] constancy [1] range -783 to 783}}
   %maybe = arith.remsi %before, %c784 {facts} : tensor<256xi32>
   return
 }

@@ -41,10 +41,10 @@ Register p1("tiled_matmul", [](Env& e) {
   if (!e.big) c = {32, 32, 16, 4};
   c.BM = e.field("BM", c.BM), c.BN = e.field("BN", c.BN), c.BK = e.field("BK", c.BK), c.warps = e.field("warps", c.warps);
   const std::array M = e.big ? std::array{2048, 2048} : std::array{37, 40}, N = e.big ? std::array{3072, 1024} : std::array{33, 70},
-                   K = e.big ? std::array{1024, 3072} : std::array{19, 0};  // an empty block
+                   K = e.big ? std::array{1024, 3072} : std::array{19, 0};  // no columns, but an address
   std::vector<Array<half>> a, b, out;
-  for (int i = 0; i < 4; ++i) a.push_back(random<half>(e, size_t(M[i / 2]) * K[i % 2]));
-  for (int i = 0; i < 4; ++i) b.push_back(random<half>(e, size_t(K[i / 2]) * N[i % 2]));
+  for (int i = 0; i < 4; ++i) a.push_back(random<half>(e, std::max<size_t>(1, size_t(M[i / 2]) * K[i % 2])));
+  for (int i = 0; i < 4; ++i) b.push_back(random<half>(e, std::max<size_t>(1, size_t(K[i / 2]) * N[i % 2])));
   for (int i = 0; i < 4; ++i) out.push_back(constant<half>(e, size_t(M[i / 2]) * N[i % 2], NAN));
   const Grid grid{cdiv(M[0], c.BM) + cdiv(M[1], c.BM), cdiv(N[0], c.BN) + cdiv(N[1], c.BN)};
   Job j;
@@ -73,13 +73,13 @@ Register p1("tiled_matmul", [](Env& e) {
   return j;
 });
 
-// --- scatter that multiplies (FlagGems): no machine multiplies atomically, so every element compares and swaps until
-// nobody came between; places repeat, others are out of range
+// --- scatter that multiplies (FlagGems): no machine multiplies atomically, so every element compares bits and swaps them
+// until nobody came between; places repeat, others are out of range
 struct Multiply {
   int B = 128;
 };
 auto scatter_mul =
-    kernel("user_scatter_mul", [](const Multiply& c, Ptr<const float> src, Ptr<const int64_t> index, Ptr<float> out, I32 n,
+    kernel("user_scatter_mul", [](const Multiply& c, Ptr<const float> src, Ptr<const int64_t> index, Ptr<int32_t> out, I32 n,
                                   I32 columns, I32 rows) {
       Tile i = program_id(0) * c.B + arange(0, c.B);
       Tile mask = i < n;
@@ -90,11 +90,11 @@ auto scatter_mul =
       Tile all = full({}, 0, i32);
       while_([&] { return all == 0; }, [&] {
         Tile now = load(out + at, {.mask = mask, .cache = Cache::volatile_});
-        Tile was = bitcast(atomic_cas(out + at, now, where(stop, now, now * x), {.mask = mask & ~stop}), i32);
-        stop |= was == bitcast(now, i32);
+        Tile next = bitcast(bitcast(now, f32) * x, i32);
+        stop |= atomic_cas(out + at, now, next, {.mask = mask & ~stop}) == now;
         all = cast(sum(cast(stop, i32)) == c.B, i32);
       });
-    }).grid([](const Multiply& c, const float*, const int64_t*, float*, int n, int, int) { return Grid{cdiv(n, c.B)}; });
+    }).grid([](const Multiply& c, const float*, const int64_t*, int32_t*, int n, int, int) { return Grid{cdiv(n, c.B)}; });
 Register p2("scatter_mul", [](Env& e) {
   Multiply c;
   if (!e.big) c.B = 32;
@@ -105,7 +105,7 @@ Register p2("scatter_mul", [](Env& e) {
   auto out = random<float>(e, size_t(rows) * W, 1, 2);
   Job j;
   restore(e, j, out);
-  j.add(scatter_mul, c, src.p, index.p, out.p, n, W, rows);
+  j.add(scatter_mul, c, src.p, index.p, reinterpret_cast<int32_t*>(out.p), n, W, rows);
   j.mbytes = 12e-6 * n;
   j.check = [=] {
     std::vector<double> want(out.n);
