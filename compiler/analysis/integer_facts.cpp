@@ -281,8 +281,7 @@ class Rules {
     const AxisFacts a = known_.of(dividend), b = axis(1);
     // Multiples of a constant divisor have no rest, of either sign.
     const bool isExact = by.isConstant() && by.min > 0 && elementDivisibility(a) % by.min == 0;
-    const bool likeFloor = isUnsigned || floors || known_.rangeOf(dividend).isNonNegative() || isExact ||
-                           dividesByNumberOfLaunch(dividend.getDefiningOp());
+    const bool likeFloor = isUnsigned || floors || takenNotNegative(dividend) || isExact;
     AxisFacts axis = elementwiseAxis(shape_, {a, b});
     // By a number of the launch (the tutorial's `rows % M`): dividends are taken not to be negative, as their range
     // can rarely be known, and neither are quotients and remainders. README of the language says so.
@@ -293,6 +292,22 @@ class Rules {
     else if (by.isConstant() && by.min > 0 && isRest)  // the remainder of a multiple is a multiple, of either sign
       for (int64_t& d : axis.divisibility) d = std::min(elementDivisibility(a), powerOfTwoIn(by.min));
     return axis;
+  }
+
+  /// What is divided is taken not to be negative where it is made of what is not by sums, products and divisions: places
+  /// in flat memory, `block * (program_id(0) / n) + i`, whose products have no range that would show that they do not
+  /// wrap. README of the language says so, too.
+  bool takenNotNegative(Value v, int depth = 0) const {
+    constexpr int kDeepest = 8;
+    if (known_.rangeOf(v).isNonNegative()) return true;
+    Operation* op = v.getDefiningOp();
+    if (!op || depth == kDeepest) return false;
+    if (dividesByNumberOfLaunch(op)) return true;
+    if (isa<arith::AddIOp, arith::MulIOp>(op))
+      return takenNotNegative(op->getOperand(0), depth + 1) && takenNotNegative(op->getOperand(1), depth + 1);
+    if (isa<arith::DivSIOp, arith::RemSIOp>(op))
+      return known_.rangeOf(op->getOperand(1)).min > 0 && takenNotNegative(op->getOperand(0), depth + 1);
+    return isa<BroadcastOp, ReshapeOp, SplatOp, arith::ExtSIOp>(op) && takenNotNegative(op->getOperand(0), depth + 1);
   }
 
   /// A quotient rounded down, or a remainder, by what is not known while compiling, but the same for all elements.

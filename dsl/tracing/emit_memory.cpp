@@ -363,7 +363,9 @@ Value atomic_cas(const Operand& pointer, const Operand& expected, const Operand&
   Access a;
   if (!make_access(*t, pointer, mask, &desired, "an atomic", a)) return {0};
   if (is_float(a.dtype) || a.dtype == DType::i1) {
-    t->error("atomic_cas compares integers, found " + std::string(name(a.dtype)), pointer.loc);
+    t->error("atomic_cas compares integers, found " + std::string(name(a.dtype)) +
+                 "; take the memory as integers of that size (Ptr<int32_t> for f32) and bitcast the values",
+             pointer.loc);
     return {0};
   }
   mlir::Value e = lanes(*t, expected, a, "the expected value"), d = lanes(*t, desired, a, "the desired value");

@@ -170,7 +170,7 @@ TEST(Errors, Atomics) {
   EXPECT_TILE_ERROR(__LINE__, "atomics are not defined on f8e4m3", [](Ptr<fp8_e4m3> p) { atomic_exchange(p, load(p)); });
   EXPECT_TILE_ERROR(__LINE__, "atomic_add to a tensor is defined on floats of 16 to 64 bits and integers of 32 and 64, found i8", [](Tensor<int8_t, 2> t) { t.atomic_add({0, 0}, zeros({4, 4}, i8)); });
   EXPECT_TILE_ERROR(__LINE__, "a box has at most as many dims as its tensor (1), found", [](Tensor<float, 1> t) { t.atomic_add({0}, zeros({4, 4}, f32)); });
-  EXPECT_TILE_ERROR(__LINE__, "atomic_cas compares integers, found f32", [](Ptr<float> p) { atomic_cas(p, 1.f, 2.f); });
+  EXPECT_TILE_ERROR(__LINE__, "atomic_cas compares integers, found f32; take the memory as integers of that size", [](Ptr<float> p) { atomic_cas(p, 1.f, 2.f); });
 }
 
 // ---- across elements

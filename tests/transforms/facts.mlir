@@ -317,3 +317,30 @@ func.func @clamped(%n: i32, %first: i32) {
   %rest = arith.remsi %inside, %c128s {facts} : tensor<256xi32>
   return
 }
+
+// Places in flat memory, made of what is not negative by sums and products without a promise that they do not wrap: what
+// is divided is taken not to be negative. Differences may be.
+func.func @flat_places(%n: i32) {
+  %id = tile.program_id 0
+  %c7 = arith.constant 7 : i32
+  %c7168 = arith.constant 7168 : i32
+  %part = arith.divsi %id, %c7 : i32
+  // expected-remark @+1 {{divisibility [1024] constancy [1]}}
+  %first = arith.muli %part, %c7168 {facts} : i32
+  %iota = tile.iota : tensor<256xi32>
+  %start = tile.splat %first : i32 -> tensor<256xi32>
+  %place = arith.addi %start, %iota : tensor<256xi32>
+  %c784 = arith.constant dense<784> : tensor<256xi32>
+  %c64 = arith.constant dense<64> : tensor<256xi32>
+  // expected-remark @+1 {{contiguity [16] divisibility [16] constancy [1]}}
+  %pixel = arith.remsi %place, %c784 {facts} : tensor<256xi32>
+  // expected-remark @+1 {{contiguity [1] divisibility [1] constancy [16]}}
+  %plane = arith.divsi %place, %c784 {facts} : tensor<256xi32>
+  // expected-remark @+1 {{contiguity [1] divisibility [1] constancy [16]}}
+  %of = arith.remsi %plane, %c64 {facts} : tensor<256xi32>
+  %c1024 = arith.constant dense<1024> : tensor<256xi32>
+  %before = arith.subi %place, %c1024 : tensor<256xi32>
+  // expected-remark @+1 {{contiguity [1] divisibility [1] constancy [1] range -783 to 783}}
+  %maybe = arith.remsi %before, %c784 {facts} : tensor<256xi32>
+  return
+}
