@@ -31,6 +31,10 @@ class Tensor {
     if constexpr (std::is_const_v<T>) detail::set_read_only(view_);
   }
   Tensor(const Tensor&) = default;
+  /// Memory that may be written may be read: a device function that reads takes Tensor<const T, R>.
+  template <class U>
+    requires(std::is_const_v<T> && std::is_same_v<U, std::remove_const_t<T>>)
+  Tensor(const Tensor<U, R>& other) : view_(other.view_) {}
   Tensor& operator=(const Tensor&) = delete;  // not a variable: a loop could not carry it
 
   /// Box of `shape` at `offsets` (one per dim). A shape of lower rank means extent 1 in the leading dims, which are
@@ -97,6 +101,8 @@ class Tensor {
     for (int i = 0; i < R; ++i) o[i] = e[i];
     return o;
   }
+  template <class, int>
+  friend class Tensor;
   detail::Value view_;
 };
 

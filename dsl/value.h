@@ -171,6 +171,10 @@ class Ptr : public Tile {
     if constexpr (std::is_const_v<T>) detail::set_read_only(p.v);
   }
   Ptr(const Ptr& other, SrcLoc loc = SrcLoc::current()) : Tile(other, loc) {}
+  /// Memory that may be written may be read: a device function that reads takes Ptr<const T>.
+  template <class U>
+    requires(std::is_const_v<T> && std::is_same_v<U, std::remove_const_t<T>>)
+  Ptr(const Ptr<U>& other, SrcLoc loc = SrcLoc::current()) : Tile(other, loc) {}
   Ptr& operator=(const Ptr&) = default;
   /// p = p + n: walks through memory, as p += n does.
   Ptr& operator=(const Tile& address) {

@@ -24,22 +24,47 @@ Value* assembly(IRBuilder<>& b, const Twine& text, StringRef constraints, Type* 
   return b.CreateCall(callee, args);
 }
 
-bool fitsOneWord(Value* x, const DataLayout& layout) {
-  return computeKnownBits(x, layout).countMinLeadingZeros() >= 32;
-}
+/// Low words of two factors that one instruction multiplies to all 64 bits; null: nothing to say that LLVM does not see.
+struct Factors {
+  Value *x = nullptr, *y = nullptr;
+};
 
 /// Of two numbers below 2^32.
-Value* wideProduct(BinaryOperator& product, const DataLayout& layout) {
-  Value *x = product.getOperand(0), *y = product.getOperand(1);
+Factors unsignedFactors(IRBuilder<>& b, Value* x, Value* y, const DataLayout& layout) {
   auto isPlain = [](Value* v) { return isa<ZExtInst, Constant>(v); };  // LLVM's own way, which goes on
-  if (isPlain(x) && isPlain(y)) return nullptr;
-  if (!fitsOneWord(x, layout) || !fitsOneWord(y, layout)) return nullptr;
-  IRBuilder<> b(&product);
+  auto fits = [&](Value* v) { return computeKnownBits(v, layout).countMinLeadingZeros() >= 32; };
+  if ((isPlain(x) && isPlain(y)) || !fits(x) || !fits(y)) return {};
   auto word = [&](Value* v) {
     Value* whole;
     return b.CreateTrunc(match(v, m_And(m_Value(whole), m_SpecificInt(kLow))) ? whole : v, b.getInt32Ty());
   };
-  return assembly(b, "mul.wide.u32 $0, $1, $2;", "=l,r,r", b.getInt64Ty(), {word(x), word(y)});
+  return {word(x), word(y)};
+}
+
+/// Of two numbers from -2^31 up to below 2^31. LLVM sees those that are widened beside the product; a number that was
+/// cut to 32 bits and widened again is two shifts by then.
+Factors signedFactors(IRBuilder<>& b, BinaryOperator& product, const DataLayout& layout) {
+  Value *x = product.getOperand(0), *y = product.getOperand(1);
+  auto isPlain = [&](Value* v) {
+    auto* widened = dyn_cast<SExtInst>(v);
+    return isa<Constant>(v) || (widened && (widened->getParent() == product.getParent() || isa<Constant>(y)));
+  };
+  auto fits = [&](Value* v) { return ComputeNumSignBits(v, layout) > 32; };
+  if ((isPlain(x) && isPlain(y)) || !fits(x) || !fits(y)) return {};
+  auto word = [&](Value* v) {
+    Value* whole;
+    const bool isCut = match(v, m_AShr(m_Shl(m_Value(whole), m_SpecificInt(32)), m_SpecificInt(32)));
+    return b.CreateTrunc(isCut ? whole : v, b.getInt32Ty());
+  };
+  return {word(x), word(y)};
+}
+
+Value* wideProduct(BinaryOperator& product, const DataLayout& layout) {
+  IRBuilder<> b(&product);
+  const char* text = "mul.wide.u32 $0, $1, $2;";
+  Factors words = unsignedFactors(b, product.getOperand(0), product.getOperand(1), layout);
+  if (!words.x) text = "mul.wide.s32 $0, $1, $2;", words = signedFactors(b, product, layout);
+  return words.x ? assembly(b, text, "=l,r,r", b.getInt64Ty(), {words.x, words.y}) : nullptr;
 }
 
 /// c ? K : 0, where c says that a sum (or difference) of two words wrapped. What stands in `sum` becomes the sum that

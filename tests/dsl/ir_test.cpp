@@ -346,6 +346,22 @@ TEST(ControlFlow, DeviceFunctionsTakeVariablesByReference) {
   EXPECT_NE(text.find("-> (i32)"), std::string::npos) << text;
 }
 
+// ---- functions over parameters
+
+TEST(Ir, WhatMayBeWrittenMayBeRead) {
+  EXPECT_IR("tile.load %arg0", [](Tensor<float, 1> x) {
+    auto first = [](Tensor<const float, 1> view) { return view.load({0}); };
+    auto r = first(x);
+  });
+  EXPECT_IR("tile.gather %arg0", [](Ptr<float> x) {
+    auto first = [](Ptr<const float> p) { return load(p); };
+    auto r = first(x);
+  });
+  static_assert(!std::is_convertible_v<Ptr<const float>, Ptr<float>>);
+  static_assert(!std::is_convertible_v<Tensor<const float, 1>, Tensor<float, 1>>);
+  static_assert(!std::is_convertible_v<Ptr<double>, Ptr<const float>>);
+}
+
 // ---- identity
 
 TEST(Hash, DependsOnWhatIsComputedOnly) {

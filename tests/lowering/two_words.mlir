@@ -57,3 +57,27 @@ func.func @words(%x: !tile.view<1xi64>, %y: !tile.view<1xi64>) attributes {tile.
   tile.store %v, %y[%i : i32] : tensor<32xi64>, !tile.view<1xi64>
   return
 }
+
+// Products of numbers that were cut to 32 bits and widened again, whose upper words are copies of a sign; not of one
+// that keeps 40 bits.
+// CHECK-LABEL: entry signs(
+// CHECK: mul.wide.s32
+// CHECK-NOT: mul.wide.s32
+// CHECK: mul.lo.s64
+// CHECK: ret;
+func.func @signs(%x: !tile.view<1xi64>, %y: !tile.view<1xi64>) attributes {tile.kernel, tile.num_warps = 1 : i32} {
+  %i = arith.constant 0 : i32
+  %c24 = arith.constant dense<24> : tensor<32xi64>
+  %a = tile.load %x[%i : i32] : !tile.view<1xi64> -> tensor<32xi64>
+  %b = tile.load %y[%i : i32] : !tile.view<1xi64> -> tensor<32xi64>
+  %c = arith.trunci %a : tensor<32xi64> to tensor<32xi32>
+  %d = arith.trunci %b : tensor<32xi64> to tensor<32xi32>
+  %e = arith.extsi %c : tensor<32xi32> to tensor<32xi64>
+  %f = arith.extsi %d : tensor<32xi32> to tensor<32xi64>
+  %g = arith.muli %e, %f : tensor<32xi64>
+  tile.store %g, %x[%i : i32] : tensor<32xi64>, !tile.view<1xi64>
+  %h = arith.shrsi %a, %c24 : tensor<32xi64>
+  %j = arith.muli %h, %f : tensor<32xi64>
+  tile.store %j, %y[%i : i32] : tensor<32xi64>, !tile.view<1xi64>
+  return
+}
