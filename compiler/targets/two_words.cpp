@@ -41,21 +41,16 @@ Factors unsignedFactors(IRBuilder<>& b, Value* x, Value* y, const DataLayout& la
   return {word(x), word(y)};
 }
 
-/// Of two numbers from -2^31 up to below 2^31. LLVM sees those that are widened beside the product; a number that was
-/// cut to 32 bits and widened again is two shifts by then.
-Factors signedFactors(IRBuilder<>& b, BinaryOperator& product, const DataLayout& layout) {
-  Value *x = product.getOperand(0), *y = product.getOperand(1);
-  auto isPlain = [&](Value* v) {
-    auto* widened = dyn_cast<SExtInst>(v);
-    return isa<Constant>(v) || (widened && (widened->getParent() == product.getParent() || isa<Constant>(y)));
+/// Of two numbers from -2^31 up to below 2^31, one of which was cut to 32 bits and widened again: that is two shifts by
+/// then. LLVM sees those that are only widened, and makes addresses of them in its own way.
+Factors signedFactors(IRBuilder<>& b, Value* x, Value* y, const DataLayout& layout) {
+  auto cut = [](Value* v) -> Value* {
+    Value* whole;
+    return match(v, m_AShr(m_Shl(m_Value(whole), m_SpecificInt(32)), m_SpecificInt(32))) ? whole : nullptr;
   };
   auto fits = [&](Value* v) { return ComputeNumSignBits(v, layout) > 32; };
-  if ((isPlain(x) && isPlain(y)) || !fits(x) || !fits(y)) return {};
-  auto word = [&](Value* v) {
-    Value* whole;
-    const bool isCut = match(v, m_AShr(m_Shl(m_Value(whole), m_SpecificInt(32)), m_SpecificInt(32)));
-    return b.CreateTrunc(isCut ? whole : v, b.getInt32Ty());
-  };
+  if ((!cut(x) && !cut(y)) || !fits(x) || !fits(y)) return {};
+  auto word = [&](Value* v) { return b.CreateTrunc(cut(v) ? cut(v) : v, b.getInt32Ty()); };
   return {word(x), word(y)};
 }
 
@@ -63,7 +58,7 @@ Value* wideProduct(BinaryOperator& product, const DataLayout& layout) {
   IRBuilder<> b(&product);
   const char* text = "mul.wide.u32 $0, $1, $2;";
   Factors words = unsignedFactors(b, product.getOperand(0), product.getOperand(1), layout);
-  if (!words.x) text = "mul.wide.s32 $0, $1, $2;", words = signedFactors(b, product, layout);
+  if (!words.x) text = "mul.wide.s32 $0, $1, $2;", words = signedFactors(b, product.getOperand(0), product.getOperand(1), layout);
   return words.x ? assembly(b, text, "=l,r,r", b.getInt64Ty(), {words.x, words.y}) : nullptr;
 }
 
