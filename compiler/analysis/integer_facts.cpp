@@ -294,9 +294,9 @@ class Rules {
     return axis;
   }
 
-  /// What is divided is taken not to be negative where it is made of what is not by sums, products and divisions: places
-  /// in flat memory, `block * (program_id(0) / n) + i`, whose products have no range that would show that they do not
-  /// wrap. README of the language says so, too.
+  /// What is divided is taken not to be negative where it is made of what is not by sums, products and divisions:
+  /// places in flat memory, `block * (program_id(0) / n) + i`, whose products have no range that would show that they
+  /// do not wrap. README of the language says so, too.
   bool takenNotNegative(Value v, int depth = 0) const {
     constexpr int kDeepest = 8;
     if (known_.rangeOf(v).isNonNegative()) return true;

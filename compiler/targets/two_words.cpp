@@ -24,7 +24,8 @@ Value* assembly(IRBuilder<>& b, const Twine& text, StringRef constraints, Type* 
   return b.CreateCall(callee, args);
 }
 
-/// Low words of two factors that one instruction multiplies to all 64 bits; null: nothing to say that LLVM does not see.
+/// Low words of two factors that one instruction multiplies to all 64 bits; null: nothing to say that LLVM does not
+/// see.
 struct Factors {
   Value *x = nullptr, *y = nullptr;
 };
@@ -58,7 +59,8 @@ Value* wideProduct(BinaryOperator& product, const DataLayout& layout) {
   IRBuilder<> b(&product);
   const char* text = "mul.wide.u32 $0, $1, $2;";
   Factors words = unsignedFactors(b, product.getOperand(0), product.getOperand(1), layout);
-  if (!words.x) text = "mul.wide.s32 $0, $1, $2;", words = signedFactors(b, product.getOperand(0), product.getOperand(1), layout);
+  if (!words.x)
+    text = "mul.wide.s32 $0, $1, $2;", words = signedFactors(b, product.getOperand(0), product.getOperand(1), layout);
   return words.x ? assembly(b, text, "=l,r,r", b.getInt64Ty(), {words.x, words.y}) : nullptr;
 }
 

@@ -3,7 +3,8 @@
 //         (accumulators of several products at once).
 // After:  a carried value for every piece; if a piece is only used without its dims of size 1, it is carried without
 //         them. Behind the loop the whole is put together once. Products can then update their accumulators in place.
-// So is a carried tile that the loop reads in one other shape, and leaves in it (the one matrix of a batch): in that shape.
+// A carried tile that the loop reads in one other shape, and leaves in it (the one matrix of a batch), is carried in
+// that shape.
 #include "compiler/dialect/dialect.h"
 #include "compiler/dialect/tiles.h"
 #include "compiler/transforms/transforms.h"
@@ -122,7 +123,8 @@ class SplitCarriedPass : public impl::SplitCarriedBase<SplitCarriedPass> {
       parts.push_back(part);
     }
     Value result = made.getResult(whole);
-    Value together = cat ? CatOp::create(rewriter, loc, result.getType(), parts, cat.getAxis()).getResult() : parts.front();
+    Value together = parts.front();
+    if (cat) together = CatOp::create(rewriter, loc, result.getType(), parts, cat.getAxis());
     rewriter.replaceAllUsesWith(result, together);
     return made;
   }

@@ -1,12 +1,12 @@
-// generated_loops.cpp - kernels in the form of generated code (Inductor): flat indices that constants divide, every value
-// under its own mask, reductions in parts that a second kernel finishes.
+// generated_loops.cpp - kernels in the form of generated code (Inductor): flat indices that constants divide, every
+// value under its own mask, reductions in parts that a second kernel finishes.
 #include "tests/users/use.h"
 namespace users {
 namespace {
 
-// --- batch norm of training, NCHW: the pixels of a channel are split into parts, each with a Welford triple per element
-// of the tile; the parts' triples, and what is remembered of earlier batches, come together in a second kernel; a third
-// one normalises. All sizes are constants of the code
+// --- batch norm of training, NCHW: the pixels of a channel are split into parts, each with a Welford triple per
+// element of the tile; the parts' triples, and what is remembered of earlier batches, come together in a second kernel;
+// a third one normalises. All sizes are constants of the code
 struct Bn {
   int N = 64, C = 192, HW = 28 * 28, S = 7, XB = 8, RB = 256, XP = 64;
 };
@@ -18,32 +18,33 @@ std::tuple<Tile, Tile, Tile> combined(Tile mean1, Tile m1, Tile w1, Tile mean2, 
   Tile share = where(w == 0.f, 0.f, w2 / w);
   return {mean1 + delta * share, m1 + m2 + delta * delta * w1 * share, w};
 }
-auto bn_parts = kernel("user_bn_parts", [](const Bn& c, Ptr<const bfloat16> in, Ptr<float> out_mean, Ptr<float> out_m2,
-                                           Ptr<float> out_weight) {
-                  const int xnumel = c.C * c.S, all = c.N * c.HW, rnumel = cdiv(all, c.S);
-                  Tile xindex = (program_id(0) * c.XB + arange(0, c.XB)).col();
-                  Tile xmask = xindex < xnumel;
-                  Tile rbase = arange(0, c.RB).row();
-                  Tile x0 = xindex % c.C, x1 = xindex / c.C;
-                  Welford w{zeros({c.XB, c.RB}, f32), zeros({c.XB, c.RB}, f32), zeros({c.XB, c.RB}, f32)};
-                  for (auto roffset : range(0, rnumel, c.RB)) {
-                    Tile r2 = roffset + rbase;
-                    Tile rmask = r2 < rnumel;
-                    Tile pixel = r2 + rnumel * x1;
-                    Tile inside = pixel < all;
-                    Tile at = c.HW * x0 + c.C * c.HW * (pixel / c.HW % c.N) + pixel % c.HW;
-                    Tile x = cast(load(in + at, {.mask = rmask & inside & xmask}), f32);
-                    Tile one = where(inside, 1.f, 0.f);
-                    auto [mean, m2, weight] = combined(w.mean, w.m2, w.weight, x, zeros_like(x), one);
-                    w.mean = where(rmask & xmask, mean, w.mean);
-                    w.m2 = where(rmask & xmask, m2, w.m2);
-                    w.weight = where(rmask & xmask, weight, w.weight);
-                  }
-                  auto [mean, m2, weight] = reduce({w.mean, w.m2, w.weight}, axis(1), combined);
-                  store(out_mean + xindex, mean, {.mask = xmask});
-                  store(out_m2 + xindex, m2, {.mask = xmask});
-                  store(out_weight + xindex, weight, {.mask = xmask});
-                }).grid([](const Bn& c, const bfloat16*, float*, float*, float*) { return Grid{cdiv(c.C * c.S, c.XB)}; });
+auto bn_parts =
+    kernel("user_bn_parts", [](const Bn& c, Ptr<const bfloat16> in, Ptr<float> out_mean, Ptr<float> out_m2,
+                               Ptr<float> out_weight) {
+      const int xnumel = c.C * c.S, all = c.N * c.HW, rnumel = cdiv(all, c.S);
+      Tile xindex = (program_id(0) * c.XB + arange(0, c.XB)).col();
+      Tile xmask = xindex < xnumel;
+      Tile rbase = arange(0, c.RB).row();
+      Tile x0 = xindex % c.C, x1 = xindex / c.C;
+      Welford w{zeros({c.XB, c.RB}, f32), zeros({c.XB, c.RB}, f32), zeros({c.XB, c.RB}, f32)};
+      for (auto roffset : range(0, rnumel, c.RB)) {
+        Tile r2 = roffset + rbase;
+        Tile rmask = r2 < rnumel;
+        Tile pixel = r2 + rnumel * x1;
+        Tile inside = pixel < all;
+        Tile at = c.HW * x0 + c.C * c.HW * (pixel / c.HW % c.N) + pixel % c.HW;
+        Tile x = cast(load(in + at, {.mask = rmask & inside & xmask}), f32);
+        Tile one = where(inside, 1.f, 0.f);
+        auto [mean, m2, weight] = combined(w.mean, w.m2, w.weight, x, zeros_like(x), one);
+        w.mean = where(rmask & xmask, mean, w.mean);
+        w.m2 = where(rmask & xmask, m2, w.m2);
+        w.weight = where(rmask & xmask, weight, w.weight);
+      }
+      auto [mean, m2, weight] = reduce({w.mean, w.m2, w.weight}, axis(1), combined);
+      store(out_mean + xindex, mean, {.mask = xmask});
+      store(out_m2 + xindex, m2, {.mask = xmask});
+      store(out_weight + xindex, weight, {.mask = xmask});
+    }).grid([](const Bn& c, const bfloat16*, float*, float*, float*) { return Grid{cdiv(c.C * c.S, c.XB)}; });
 auto bn_join = kernel("user_bn_join", [](const Bn& c, Ptr<const float> means, Ptr<const float> m2s,
                                          Ptr<const float> weights, Ptr<float> running_mean, Ptr<float> running_var,
                                          Ptr<float> out_mean, Ptr<float> out_rstd) {
@@ -60,19 +61,19 @@ auto bn_join = kernel("user_bn_join", [](const Bn& c, Ptr<const float> means, Pt
                  store(running_mean + x, mean * 0.1 + old * 0.9, {.mask = xmask});
                  store(running_var + x, var * (0.1 * pixels / (pixels - 1)) + oldv * 0.9, {.mask = xmask});
                }).grid([](const Bn& c, const auto&...) { return Grid{cdiv(c.C, c.XP)}; });
-auto bn_apply = kernel("user_bn_apply", [](const Bn& c, Ptr<const bfloat16> in, Ptr<const float> mean,
-                                           Ptr<const float> rstd, Ptr<const float> w, Ptr<const float> b,
-                                           Ptr<bfloat16> out, Ptr<bool> positive) {
-                  const int xnumel = c.N * c.C * c.HW;
-                  Tile x = program_id(0) * 1024 + arange(0, 1024);
-                  Tile xmask = x < xnumel;
-                  Tile x1 = x / c.HW % c.C;
-                  auto of = [&](auto& p) { return load(p + x1, {.mask = xmask, .cache = Cache::last}); };
-                  Tile y = (cast(load(in + x, {.mask = xmask}), f32) - of(mean)) * of(rstd) * of(w) + of(b);
-                  y = max(y, 0.f);
-                  store(out + x, cast(y, bf16), {.mask = xmask});
-                  store(positive + x, y > 0.f, {.mask = xmask});
-                }).grid([](const Bn& c, const auto&...) { return Grid{cdiv(c.N * c.C * c.HW, 1024)}; });
+auto bn_apply =
+    kernel("user_bn_apply", [](const Bn& c, Ptr<const bfloat16> in, Ptr<const float> mean, Ptr<const float> rstd,
+                               Ptr<const float> w, Ptr<const float> b, Ptr<bfloat16> out, Ptr<bool> positive) {
+      const int xnumel = c.N * c.C * c.HW;
+      Tile x = program_id(0) * 1024 + arange(0, 1024);
+      Tile xmask = x < xnumel;
+      Tile x1 = x / c.HW % c.C;
+      auto of = [&](auto& p) { return load(p + x1, {.mask = xmask, .cache = Cache::last}); };
+      Tile y = (cast(load(in + x, {.mask = xmask}), f32) - of(mean)) * of(rstd) * of(w) + of(b);
+      y = max(y, 0.f);
+      store(out + x, cast(y, bf16), {.mask = xmask});
+      store(positive + x, y > 0.f, {.mask = xmask});
+    }).grid([](const Bn& c, const auto&...) { return Grid{cdiv(c.N * c.C * c.HW, 1024)}; });
 Register r1("bn_split", [](Env& e) {
   Bn c;
   if (!e.big) c = {3, 5, 7 * 9, 4, 2, 16, 4};
@@ -80,7 +81,8 @@ Register r1("bn_split", [](Env& e) {
   const size_t n = size_t(c.N) * c.C * c.HW, parts = size_t(c.C) * c.S;
   auto x = random<bfloat16>(e, n, 3, 6);
   auto m = constant<float>(e, parts, NAN), m2 = constant<float>(e, parts, NAN), w = constant<float>(e, parts, NAN);
-  auto rm = random<float>(e, c.C), rv = random<float>(e, c.C, 1, 2), g = random<float>(e, c.C), b = random<float>(e, c.C);
+  auto rm = random<float>(e, c.C), rv = random<float>(e, c.C, 1, 2), g = random<float>(e, c.C),
+       b = random<float>(e, c.C);
   auto mean = constant<float>(e, c.C, NAN), rstd = constant<float>(e, c.C, NAN);
   auto y = constant<bfloat16>(e, n, NAN);
   auto p = constant<uint8_t>(e, n, 9);
@@ -121,8 +123,8 @@ struct Cat {
 auto poi_cat =
     kernel("user_poi_cat",
            [](const Cat& c, Ptr<const bfloat16> in0, Ptr<const bfloat16> in1, Ptr<const bfloat16> in2,
-              Ptr<const bfloat16> in3, Ptr<const float> in4, Ptr<const float> in5, Ptr<bfloat16> out0, Ptr<bfloat16> out1,
-              I32 xnumel) {
+              Ptr<const bfloat16> in3, Ptr<const float> in4, Ptr<const float> in5, Ptr<bfloat16> out0,
+              Ptr<bfloat16> out1, I32 xnumel) {
              const int W = c.A + c.G + c.R, half = c.R / 2;
              Tile xindex = program_id(0) * c.XBLOCK + arange(0, c.XBLOCK);
              Tile xmask = xindex < xnumel;

@@ -11,50 +11,51 @@ struct Dual {
   bool two = true, bias = true, mask = true, turned = true;
   int warps = 4;
 };
-auto dual_gate =
-    kernel("user_dual_gate",
-           [](const Dual& c, Ptr<const bfloat16> x1, Ptr<const bfloat16> x2, Ptr<const bfloat16> w1,
-              Ptr<const bfloat16> w2, Ptr<const float> b1, Ptr<const float> b2, Ptr<const float> m, Ptr<bfloat16> out,
-              I32 M, I32 N, I32 K) {
-             num_warps(c.warps);
-             auto pm = program_id(0), pn = program_id(1);
-             Tile row = pm * c.BM + arange(0, c.BM), column = pn * c.BN + arange(0, c.BN), k = arange(0, c.BK);
-             auto p1 = x1 + (cast(row, i64).col() * K + k.row());
-             auto p2 = (c.two ? x2 : x1) + (cast(row, i64).col() * K + k.row());
-             auto q1 = w1 + (column.row() * K + k.col());
-             auto q2 = w2 + (column.row() * K + k.col());
-             Tile acc1 = zeros({c.BM, c.BN}, f32), acc2 = zeros({c.BM, c.BN}, f32);
-             for (auto i : range(0, cdiv(K, c.BK))) {
-               Tile there = k < K - i * c.BK;
-               Tile a1 = load(p1, {.mask = (row < M).col() & there.row()});
-               Tile a2 = c.two ? load(p2, {.mask = (row < M).col() & there.row()}) : a1;
-               acc1 = dot(a1, load(q1, {.mask = there.col() & (column < N).row()}), acc1);
-               acc2 = dot(a2, load(q2, {.mask = there.col() & (column < N).row()}), acc2);
-               p1 += c.BK, p2 += c.BK, q1 += c.BK, q2 += c.BK;
-             }
-             if (c.bias) {
-               acc1 += load(b1 + column, {.mask = column < N}).row();
-               acc2 += load(b2 + column, {.mask = column < N}).row();
-             }
-             Tile y = acc2 / (1 + exp(-acc1));
-             if (c.mask) y *= load(m + row, {.mask = row < M}).col();
-             Tile inside = (row < M).col() & (column < N).row();
-             if (c.turned)
-               store(out + (cast(column, i64).row() * M + row.col()), cast(y, bf16), {.mask = inside});
-             else
-               store(out + (cast(row, i64).col() * N + column.row()), cast(y, bf16), {.mask = inside});
-           })
-        .grid([](const Dual& c, const bfloat16*, const bfloat16*, const bfloat16*, const bfloat16*, const float*,
-                 const float*, const float*, bfloat16*, int M, int N, int) {
-          return Grid{cdiv(M, c.BM), cdiv(N, c.BN)};
-        });
+auto dual_gate = kernel("user_dual_gate",
+                        [](const Dual& c, Ptr<const bfloat16> x1, Ptr<const bfloat16> x2, Ptr<const bfloat16> w1,
+                           Ptr<const bfloat16> w2, Ptr<const float> b1, Ptr<const float> b2, Ptr<const float> m,
+                           Ptr<bfloat16> out, I32 M, I32 N, I32 K) {
+                          num_warps(c.warps);
+                          auto pm = program_id(0), pn = program_id(1);
+                          Tile row = pm * c.BM + arange(0, c.BM), column = pn * c.BN + arange(0, c.BN),
+                               k = arange(0, c.BK);
+                          auto p1 = x1 + (cast(row, i64).col() * K + k.row());
+                          auto p2 = (c.two ? x2 : x1) + (cast(row, i64).col() * K + k.row());
+                          auto q1 = w1 + (column.row() * K + k.col());
+                          auto q2 = w2 + (column.row() * K + k.col());
+                          Tile acc1 = zeros({c.BM, c.BN}, f32), acc2 = zeros({c.BM, c.BN}, f32);
+                          for (auto i : range(0, cdiv(K, c.BK))) {
+                            Tile there = k < K - i * c.BK;
+                            Tile a1 = load(p1, {.mask = (row < M).col() & there.row()});
+                            Tile a2 = c.two ? load(p2, {.mask = (row < M).col() & there.row()}) : a1;
+                            acc1 = dot(a1, load(q1, {.mask = there.col() & (column < N).row()}), acc1);
+                            acc2 = dot(a2, load(q2, {.mask = there.col() & (column < N).row()}), acc2);
+                            p1 += c.BK, p2 += c.BK, q1 += c.BK, q2 += c.BK;
+                          }
+                          if (c.bias) {
+                            acc1 += load(b1 + column, {.mask = column < N}).row();
+                            acc2 += load(b2 + column, {.mask = column < N}).row();
+                          }
+                          Tile y = acc2 / (1 + exp(-acc1));
+                          if (c.mask) y *= load(m + row, {.mask = row < M}).col();
+                          Tile inside = (row < M).col() & (column < N).row();
+                          if (c.turned)
+                            store(out + (cast(column, i64).row() * M + row.col()), cast(y, bf16), {.mask = inside});
+                          else
+                            store(out + (cast(row, i64).col() * N + column.row()), cast(y, bf16), {.mask = inside});
+                        })
+                     .grid([](const Dual& c, const bfloat16*, const bfloat16*, const bfloat16*, const bfloat16*,
+                              const float*, const float*, const float*, bfloat16*, int M, int N, int) {
+                       return Grid{cdiv(M, c.BM), cdiv(N, c.BN)};
+                     });
 Job dual(Env& e, bool all) {
   Dual c;
   if (!all) c.two = c.bias = c.mask = c.turned = false;
-  c.BM = e.field("BM", c.BM), c.BN = e.field("BN", c.BN), c.BK = e.field("BK", c.BK), c.warps = e.field("warps", c.warps);
+  c.BM = e.field("BM", c.BM), c.BN = e.field("BN", c.BN), c.BK = e.field("BK", c.BK),
+  c.warps = e.field("warps", c.warps);
   const int M = e.big ? 768 * 768 : 93, N = e.big ? 128 : 75, K = e.big ? 128 : 45;
-  auto x1 = random<bfloat16>(e, size_t(M) * K), x2 = random<bfloat16>(e, size_t(M) * K), w1 = random<bfloat16>(e, N * K),
-       w2 = random<bfloat16>(e, N * K);
+  auto x1 = random<bfloat16>(e, size_t(M) * K), x2 = random<bfloat16>(e, size_t(M) * K),
+       w1 = random<bfloat16>(e, N * K), w2 = random<bfloat16>(e, N * K);
   auto b1 = random<float>(e, N), b2 = random<float>(e, N), m = integers<float>(e, M, 0, 2);
   auto y = constant<bfloat16>(e, size_t(M) * N, NAN);
   Job j;
@@ -120,7 +121,8 @@ Register b3("norm_turned", [](Env& e) {
   auto mean = constant<float>(e, N, NAN), rstd = constant<float>(e, N, NAN);
   Job j;
   std::vector<Array<float>> ys;
-  const std::vector<std::array<int, 2>> ways{{kColumns, kRows}, {kRows, kColumns}, {kRows, kRows}, {kColumns, kColumns}};
+  const std::vector<std::array<int, 2>> ways{
+      {kColumns, kRows}, {kRows, kColumns}, {kRows, kRows}, {kColumns, kColumns}};
   for (auto [from, to] : ways) {
     c.from = from, c.to = to;
     ys.push_back(constant<float>(e, x.n, NAN));
@@ -172,17 +174,20 @@ auto adaptive_back =
       Tile w = i % W, h = i / W % H, plane = i / W / H;
       Tile oh0 = h * OH / H, oh1 = ((h + 1) * OH + H - 1) / H, ow0 = w * OW / W, ow1 = ((w + 1) * OW + W - 1) / W;
       Tile acc = zeros({c.B}, f32), oh = oh0;
-      while_([&] { return any((i < n) & (oh < oh1)); }, [&] {
-        Tile high = ((oh + 1) * H + OH - 1) / OH - oh * H / OH;
-        Tile ow = ow0;
-        while_([&] { return any((i < n) & (ow < ow1)); }, [&] {
-          Tile wide = ((ow + 1) * W + OW - 1) / OW - ow * W / OW;
-          Tile live = (i < n) & (oh < oh1) & (ow < ow1);
-          acc += load(dy + ((cast(plane, i64) * OH + oh) * OW + ow), {.mask = live}) / cast(high * wide, f32);
-          ow += 1;
-        });
-        oh += 1;
-      });
+      while_([&] { return any((i < n) & (oh < oh1)); },
+             [&] {
+               Tile high = ((oh + 1) * H + OH - 1) / OH - oh * H / OH;
+               Tile ow = ow0;
+               while_([&] { return any((i < n) & (ow < ow1)); },
+                      [&] {
+                        Tile wide = ((ow + 1) * W + OW - 1) / OW - ow * W / OW;
+                        Tile live = (i < n) & (oh < oh1) & (ow < ow1);
+                        acc += load(dy + ((cast(plane, i64) * OH + oh) * OW + ow), {.mask = live}) /
+                               cast(high * wide, f32);
+                        ow += 1;
+                      });
+               oh += 1;
+             });
       store(dx + i, acc, {.mask = i < n});
     }).grid([](const Adaptive& c, const float*, float*, int n, const auto&...) { return Grid{cdiv(n, c.B)}; });
 Register b4("adaptive_pool", [](Env& e) {

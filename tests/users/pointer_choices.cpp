@@ -39,8 +39,10 @@ auto tiled_matmul =
 Register p1("tiled_matmul", [](Env& e) {
   Blocks c;
   if (!e.big) c = {32, 32, 16, 4};
-  c.BM = e.field("BM", c.BM), c.BN = e.field("BN", c.BN), c.BK = e.field("BK", c.BK), c.warps = e.field("warps", c.warps);
-  const std::array M = e.big ? std::array{2048, 2048} : std::array{37, 40}, N = e.big ? std::array{3072, 1024} : std::array{33, 70},
+  c.BM = e.field("BM", c.BM), c.BN = e.field("BN", c.BN), c.BK = e.field("BK", c.BK),
+  c.warps = e.field("warps", c.warps);
+  const std::array M = e.big ? std::array{2048, 2048} : std::array{37, 40},
+                   N = e.big ? std::array{3072, 1024} : std::array{33, 70},
                    K = e.big ? std::array{1024, 3072} : std::array{19, 0};  // no columns, but an address
   std::vector<Array<half>> a, b, out;
   for (int i = 0; i < 4; ++i) a.push_back(random<half>(e, std::max<size_t>(1, size_t(M[i / 2]) * K[i % 2])));
@@ -48,17 +50,16 @@ Register p1("tiled_matmul", [](Env& e) {
   for (int i = 0; i < 4; ++i) out.push_back(constant<half>(e, size_t(M[i / 2]) * N[i % 2], NAN));
   const Grid grid{cdiv(M[0], c.BM) + cdiv(M[1], c.BM), cdiv(N[0], c.BN) + cdiv(N[1], c.BN)};
   Job j;
-  j.steps.push_back({"user_tiled_matmul",
-                     [=](Stream& s) {
-                       return tiled_matmul.try_launch(s, c, grid, a[0].p, a[1].p, a[2].p, a[3].p, b[0].p, b[1].p, b[2].p,
-                                                      b[3].p, out[0].p, out[1].p, out[2].p, out[3].p, M[0], M[1], N[0],
-                                                      N[1], K[0], K[1]);
-                     },
-                     [=](const std::string& target) {
-                       return tiled_matmul.compile_for(target, c, a[0].p, a[1].p, a[2].p, a[3].p, b[0].p, b[1].p, b[2].p,
-                                                       b[3].p, out[0].p, out[1].p, out[2].p, out[3].p, M[0], M[1], N[0],
-                                                       N[1], K[0], K[1]);
-                     }});
+  j.steps.push_back(
+      {"user_tiled_matmul",
+       [=](Stream& s) {
+         return tiled_matmul.try_launch(s, c, grid, a[0].p, a[1].p, a[2].p, a[3].p, b[0].p, b[1].p, b[2].p, b[3].p,
+                                        out[0].p, out[1].p, out[2].p, out[3].p, M[0], M[1], N[0], N[1], K[0], K[1]);
+       },
+       [=](const std::string& target) {
+         return tiled_matmul.compile_for(target, c, a[0].p, a[1].p, a[2].p, a[3].p, b[0].p, b[1].p, b[2].p, b[3].p,
+                                         out[0].p, out[1].p, out[2].p, out[3].p, M[0], M[1], N[0], N[1], K[0], K[1]);
+       }});
   j.gflop = 2e-9 * (M[0] + M[1]) * double(N[0] + N[1]) * (K[0] + K[1]);
   j.check = [=]() -> std::string {
     for (int i = 0; i < 4; ++i) {
@@ -66,35 +67,38 @@ Register p1("tiled_matmul", [](Env& e) {
       auto want = product(m, n, K[0], matrix(a[i / 2 * 2], K[0]), matrix(b[i % 2], n));
       auto more = product(m, n, K[1], matrix(a[i / 2 * 2 + 1], K[1]), matrix(b[2 + i % 2], n));
       for (size_t x = 0; x < want.size(); ++x) want[x] += more[x];
-      if (auto bad = agree(out[i].now(), want, 5e-3, 5e-3); !bad.empty()) return "block " + std::to_string(i) + ": " + bad;
+      if (auto bad = agree(out[i].now(), want, 5e-3, 5e-3); !bad.empty())
+        return "block " + std::to_string(i) + ": " + bad;
     }
     return "";
   };
   return j;
 });
 
-// --- scatter that multiplies (FlagGems): no machine multiplies atomically, so every element compares bits and swaps them
-// until nobody came between; places repeat, others are out of range
+// --- scatter that multiplies (FlagGems): no machine multiplies atomically, so every element compares bits and swaps
+// them until nobody came between; places repeat, others are out of range
 struct Multiply {
   int B = 128;
 };
-auto scatter_mul =
-    kernel("user_scatter_mul", [](const Multiply& c, Ptr<const float> src, Ptr<const int64_t> index, Ptr<int32_t> out, I32 n,
-                                  I32 columns, I32 rows) {
-      Tile i = program_id(0) * c.B + arange(0, c.B);
-      Tile mask = i < n;
-      Tile x = load(src + i, {.mask = mask}), row = load(index + i, {.mask = mask});
-      mask &= (row >= 0) & (row < cast(rows, i64));
-      Tile at = row * columns + i % columns;
-      Tile stop = ~mask;
-      Tile all = full({}, 0, i32);
-      while_([&] { return all == 0; }, [&] {
-        Tile now = load(out + at, {.mask = mask, .cache = Cache::volatile_});
-        Tile next = bitcast(bitcast(now, f32) * x, i32);
-        stop |= atomic_cas(out + at, now, next, {.mask = mask & ~stop}) == now;
-        all = cast(sum(cast(stop, i32)) == c.B, i32);
-      });
-    }).grid([](const Multiply& c, const float*, const int64_t*, int32_t*, int n, int, int) { return Grid{cdiv(n, c.B)}; });
+auto scatter_mul = kernel("user_scatter_mul", [](const Multiply& c, Ptr<const float> src, Ptr<const int64_t> index,
+                                                 Ptr<int32_t> out, I32 n, I32 columns, I32 rows) {
+                     Tile i = program_id(0) * c.B + arange(0, c.B);
+                     Tile mask = i < n;
+                     Tile x = load(src + i, {.mask = mask}), row = load(index + i, {.mask = mask});
+                     mask &= (row >= 0) & (row < cast(rows, i64));
+                     Tile at = row * columns + i % columns;
+                     Tile stop = ~mask;
+                     Tile all = full({}, 0, i32);
+                     while_([&] { return all == 0; },
+                            [&] {
+                              Tile now = load(out + at, {.mask = mask, .cache = Cache::volatile_});
+                              Tile next = bitcast(bitcast(now, f32) * x, i32);
+                              stop |= atomic_cas(out + at, now, next, {.mask = mask & ~stop}) == now;
+                              all = cast(sum(cast(stop, i32)) == c.B, i32);
+                            });
+                   }).grid([](const Multiply& c, const float*, const int64_t*, int32_t*, int n, int, int) {
+  return Grid{cdiv(n, c.B)};
+});
 Register p2("scatter_mul", [](Env& e) {
   Multiply c;
   if (!e.big) c.B = 32;
@@ -131,7 +135,8 @@ auto column_scales =
       Tile most = zeros({1, c.BC}, f32);
       for (auto first : range(begin, end, c.BR)) {
         Tile row = first + arange(0, c.BR);
-        Tile v = load(x + (cast(row, i64).col() * row_stride + column.row()), {.mask = (row < end).col() & (column < N).row()});
+        Tile v = load(x + (cast(row, i64).col() * row_stride + column.row()),
+                      {.mask = (row < end).col() & (column < N).row()});
         most = max(most, cast(max(abs(v), axis(0)), f32));
       }
       Tile scale = exp2(floor(log2(448.f / max(most, 1e-12f))));

@@ -1,5 +1,5 @@
-// stable_states.cpp - recurrences in parts: gradients of decays as sums of sums, several reflections of a state at every
-// token.
+// stable_states.cpp - recurrences in parts: gradients of decays as sums of sums, several reflections of a state at
+// every token.
 #include "tests/users/use.h"
 namespace users {
 namespace {
@@ -26,7 +26,8 @@ auto decay_sums =
              auto xs = x + ((token0 + n).row() * (H * c.P) + h * c.P + p.col());
              auto douts = dout + ((token0 + m).col() * (H * c.P) + h * c.P + p.row());
              auto dts = dt + row + n, sums_n = sums + row + n;
-             auto cbs = cb + ((cast(b * chunks + chunk, i64) * G + g) * (c.CHUNK * c.CHUNK) + m.col() * c.CHUNK + n.row());
+             auto cbs =
+                 cb + ((cast(b * chunks + chunk, i64) * G + g) * (c.CHUNK * c.CHUNK) + m.col() * c.CHUNK + n.row());
              auto outs = out + row * (c.CHUNK / c.BM) + pm * c.CHUNK;
              Tile limit = min(c.CHUNK, L - chunk * c.CHUNK);
              Tile rowsum = zeros({c.BM, 1}, f32);
@@ -51,8 +52,10 @@ auto decay_sums =
              for (auto start : range(hi, c.CHUNK, c.BN))
                store(outs + (start + n + 1), zeros({c.BN}, f32), {.mask = n < c.CHUNK - start - 1});
            })
-        .grid([](const Decay& c, const half*, const float*, const float*, const half*, const half*, float* out, int, int H,
-                 int) { return Grid{c.CHUNK / c.BM, 1, H}; });
+        .grid([](const Decay& c, const half*, const float*, const float*, const half*, const half*, float* out, int,
+                 int H, int) {
+          return Grid{c.CHUNK / c.BM, 1, H};
+        });
 Register s1("decay_sums", [](Env& e) {
   Decay c;
   if (!e.big) c = {16, 16, 16, 64, 2};
@@ -66,13 +69,12 @@ Register s1("decay_sums", [](Env& e) {
   auto out = constant<float>(e, dt.n * (C / c.BM), NAN);
   Job j;
   const Grid grid{C / c.BM, B * chunks, H};
-  j.steps.push_back({"user_decay_sums",
-                     [=](Stream& s) {
-                       return decay_sums.try_launch(s, c, grid, x.p, dt.p, sums.p, g.p, cb.p, out.p, L, H, G);
-                     },
-                     [=](const std::string& target) {
-                       return decay_sums.compile_for(target, c, x.p, dt.p, sums.p, g.p, cb.p, out.p, L, H, G);
-                     }});
+  j.steps.push_back(
+      {"user_decay_sums",
+       [=](Stream& s) { return decay_sums.try_launch(s, c, grid, x.p, dt.p, sums.p, g.p, cb.p, out.p, L, H, G); },
+       [=](const std::string& target) {
+         return decay_sums.compile_for(target, c, x.p, dt.p, sums.p, g.p, cb.p, out.p, L, H, G);
+       }});
   j.gflop = 1e-9 * B * H * double(L) * C * P;
   j.mbytes = 4e-6 * x.n;
   j.check = [=] {
@@ -86,7 +88,8 @@ Register s1("decay_sums", [](Env& e) {
             for (int n = 0; n < m; ++n) {
               double s = 0;
               for (int p = 0; p < P; ++p)
-                s += g[((size_t(b) * L + k * C + m) * H + h) * P + p] * x[((size_t(b) * L + k * C + n) * H + h) * P + p];
+                s +=
+                    g[((size_t(b) * L + k * C + m) * H + h) * P + p] * x[((size_t(b) * L + k * C + n) * H + h) * P + p];
               const size_t at = ((size_t(b) * chunks + k) * G + h / (H / G)) * C * C + size_t(m) * C + n;
               total += s * dt[row + n] * cb[at] * std::exp(double(sums[row + m]) - sums[row + n]);
               want[row * (C / c.BM) + size_t(m / c.BM) * C + n + 1] += total;
@@ -97,54 +100,54 @@ Register s1("decay_sums", [](Env& e) {
   return j;
 });
 
-// --- a gated delta product (DeltaProduct): a state decays, then is reflected R times at every token, by keys of their own;
-// sequences are packed, states come and go
+// --- a gated delta product (DeltaProduct): a state decays, then is reflected R times at every token, by keys of their
+// own; sequences are packed, states come and go
 struct Reflections {
   int K = 128, BV = 16, R = 3;
   bool norm = true, gate = true, initial = true, final = true;
   int warps = 1;
 };
-auto delta_product =
-    kernel("user_delta_product",
-           [](const Reflections& c, Ptr<const bfloat16> q, Ptr<const bfloat16> k, Ptr<const bfloat16> v, Ptr<const float> g,
-              Ptr<const bfloat16> beta, Ptr<bfloat16> o, Ptr<const float> h0, Ptr<float> ht, Ptr<const int64_t> starts,
-              F32 scale, I32 H, I32 V) {
-             num_warps(c.warps);
-             auto iv = program_id(0), n = program_id(1) / H, h = program_id(1) % H;
-             auto bos = load(starts + n), eos = load(starts + n + 1);
-             Tile ok = arange(0, c.K), ov = iv * c.BV + arange(0, c.BV);
-             Tile there = ov < V;
-             auto pq = q + (bos * H + h) * c.K + ok, pk = k + (bos * c.R * H + h) * c.K + ok;
-             auto pv = v + (bos * c.R * H + h) * V + ov, po = o + (bos * H + h) * V + ov;
-             auto pg = g + (bos * H + h), pb = beta + (bos * c.R * H + h);
-             auto at = (cast(n, i64) * H + h) * c.K * V + ok.col() * V + ov.row();
-             Tile state = zeros({c.K, c.BV}, f32);
-             if (c.initial) state += load(h0 + at, {.mask = there.row()});
-             auto unit = [&](const Tile& x) { return c.norm ? x * rsqrt(sum(x * x) + 1e-6f) : x; };
-             for (auto t : range(0, cast(eos - bos, i32))) {
-               (void)t;
-               Tile bq = unit(cast(load(pq), f32)) * scale;
-               if (c.gate) state *= exp(load(pg));
-               for (auto r : range(0, c.R)) {
-                 (void)r;
-                 Tile bk = unit(cast(load(pk), f32));
-                 Tile bv = cast(load(pv, {.mask = there}), f32);
-                 Tile b = cast(load(pb), f32);
-                 bv -= squeeze(sum(state * bk.col(), axis(0)), 0);
-                 bv *= b;
-                 state += bk.col() * bv.row();
-                 pk += H * c.K, pv += H * V, pb += H;
-               }
-               store(po, cast(squeeze(sum(state * bq.col(), axis(0)), 0), bf16), {.mask = there});
-               pq += H * c.K, po += H * V, pg += H;
-             }
-             if (c.final) store(ht + at, state, {.mask = there.row()});
-           });
+auto delta_product = kernel(
+    "user_delta_product", [](const Reflections& c, Ptr<const bfloat16> q, Ptr<const bfloat16> k, Ptr<const bfloat16> v,
+                             Ptr<const float> g, Ptr<const bfloat16> beta, Ptr<bfloat16> o, Ptr<const float> h0,
+                             Ptr<float> ht, Ptr<const int64_t> starts, F32 scale, I32 H, I32 V) {
+      num_warps(c.warps);
+      auto iv = program_id(0), n = program_id(1) / H, h = program_id(1) % H;
+      auto bos = load(starts + n), eos = load(starts + n + 1);
+      Tile ok = arange(0, c.K), ov = iv * c.BV + arange(0, c.BV);
+      Tile there = ov < V;
+      auto pq = q + (bos * H + h) * c.K + ok, pk = k + (bos * c.R * H + h) * c.K + ok;
+      auto pv = v + (bos * c.R * H + h) * V + ov, po = o + (bos * H + h) * V + ov;
+      auto pg = g + (bos * H + h), pb = beta + (bos * c.R * H + h);
+      auto at = (cast(n, i64) * H + h) * c.K * V + ok.col() * V + ov.row();
+      Tile state = zeros({c.K, c.BV}, f32);
+      if (c.initial) state += load(h0 + at, {.mask = there.row()});
+      auto unit = [&](const Tile& x) { return c.norm ? x * rsqrt(sum(x * x) + 1e-6f) : x; };
+      for (auto t : range(0, cast(eos - bos, i32))) {
+        (void)t;
+        Tile bq = unit(cast(load(pq), f32)) * scale;
+        if (c.gate) state *= exp(load(pg));
+        for (auto r : range(0, c.R)) {
+          (void)r;
+          Tile bk = unit(cast(load(pk), f32));
+          Tile bv = cast(load(pv, {.mask = there}), f32);
+          Tile b = cast(load(pb), f32);
+          bv -= squeeze(sum(state * bk.col(), axis(0)), 0);
+          bv *= b;
+          state += bk.col() * bv.row();
+          pk += H * c.K, pv += H * V, pb += H;
+        }
+        store(po, cast(squeeze(sum(state * bq.col(), axis(0)), 0), bf16), {.mask = there});
+        pq += H * c.K, po += H * V, pg += H;
+      }
+      if (c.final) store(ht + at, state, {.mask = there.row()});
+    });
 Register s2("delta_product", [](Env& e) {
   Reflections c;
   if (!e.big) c.K = 32, c.BV = 8;
   c.warps = e.field("warps", c.warps), c.BV = e.field("BV", c.BV);
-  const std::vector<int64_t> cu = e.big ? std::vector<int64_t>{0, 1024, 2048, 4096, 8192} : std::vector<int64_t>{0, 7, 7, 8, 31};
+  const std::vector<int64_t> cu =
+      e.big ? std::vector<int64_t>{0, 1024, 2048, 4096, 8192} : std::vector<int64_t>{0, 7, 7, 8, 31};
   const int N = int(cu.size()) - 1, T = int(cu.back()), H = e.big ? 16 : 2, K = c.K, V = e.big ? 128 : 13, R = c.R;
   auto q = random<bfloat16>(e, size_t(T) * H * K), k = random<bfloat16>(e, size_t(T) * R * H * K),
        v = random<bfloat16>(e, size_t(T) * R * H * V), beta = random<bfloat16>(e, size_t(T) * R * H, 0, 1);
@@ -157,12 +160,12 @@ Register s2("delta_product", [](Env& e) {
   Job j;
   j.steps.push_back({"user_delta_product",
                      [=](Stream& s) {
-                       return delta_product.try_launch(s, c, grid, q.p, k.p, v.p, g.p, beta.p, o.p, h0.p, ht.p, starts.p,
-                                                       scale, H, V);
+                       return delta_product.try_launch(s, c, grid, q.p, k.p, v.p, g.p, beta.p, o.p, h0.p, ht.p,
+                                                       starts.p, scale, H, V);
                      },
                      [=](const std::string& target) {
-                       return delta_product.compile_for(target, c, q.p, k.p, v.p, g.p, beta.p, o.p, h0.p, ht.p, starts.p,
-                                                        scale, H, V);
+                       return delta_product.compile_for(target, c, q.p, k.p, v.p, g.p, beta.p, o.p, h0.p, ht.p,
+                                                        starts.p, scale, H, V);
                      }});
   j.check = [=]() -> std::string {
     std::vector<double> wo(o.n), wh(ht.n);

@@ -71,29 +71,29 @@ llvm::DenseSet<Operation*> findHosts(const std::vector<BulkStore>& stores) {
   return hosts;
 }
 
-/// Whether threads read large tiles from global memory in the loop: what shared memory takes, their cache lacks (H200, a
-/// 3-D convolution whose 27 taps read the same patches: 5 % slower with 6 stages than with 4).
-static bool isCached(scf::ForOp loop) {
+/// Whether threads read large tiles from global memory in the loop: what shared memory takes, their cache lacks (H200,
+/// a 3-D convolution whose 27 taps read the same patches: 5 % slower with 6 stages than with 4).
+static bool readsLargeTiles(scf::ForOp loop) {
   constexpr int64_t kLargeBytes = 8192;
-  return loop
-      ->walk([&](Operation* op) {
-        const bool isTile = isa<LoadOp, GatherOp>(op) && isa<RankedTensorType>(op->getResult(0).getType());
-        const bool isLarge = isTile && tileBytes(op->getResult(0).getType()) >= kLargeBytes;
-        return isLarge ? WalkResult::interrupt() : WalkResult::advance();
-      })
-      .wasInterrupted();
+  auto isLarge = [](Operation* op) {
+    if (!isa<LoadOp, GatherOp>(op)) return false;
+    auto tile = dyn_cast<RankedTensorType>(op->getResult(0).getType());
+    return tile && tileBytes(tile) >= kLargeBytes;
+  };
+  auto visit = [&](Operation* op) { return isLarge(op) ? WalkResult::interrupt() : WalkResult::advance(); };
+  return loop->walk(visit).wasInterrupted();
 }
 
 /// Whether the loop is served by stages that products read on top of the `wish` asked for, which are copies under way.
-/// They are all that keeps tensor cores busy where products alone read the group's tiles and are all that the loop does
-/// (H200, tiles of 128 x 128 x 64, bf16, 4096: a loop that asks for 3 stages takes 0.227 ms with 3, 0.196 with 4 and
-/// 0.185 with 5). Loops of one product that do other work, too, gain up to 6 %. Chains of products lose as often as they
-/// gain, and who asks for two stages, or for many, knows why.
+/// They are all that keeps tensor cores busy where products alone read the group's tiles and are all that the loop
+/// does (H200, tiles of 128 x 128 x 64, bf16, 4096: a loop that asks for 3 stages takes 0.227 ms with 3, 0.196 with 4
+/// and 0.185 with 5). Loops of one product that do other work, too, gain up to 6 %. Chains of products lose as often as
+/// they gain, and who asks for two stages, or for many, knows why.
 static bool readsMoreStages(const LoadGroup& group, scf::ForOp loop, int wish) {
   constexpr int kFewest = 3, kMost = 4;
   if (!loop) return false;
   if (group.onlyProducts && onlyMultiplies(*loop.getBody())) return true;
-  return kFewest <= wish && wish <= kMost && llvm::hasSingleElement(loop.getOps<MmaOp>()) && !isCached(loop);
+  return kFewest <= wish && wish <= kMost && llvm::hasSingleElement(loop.getOps<MmaOp>()) && !readsLargeTiles(loop);
 }
 
 MemoryPlan planMemory(func::FuncOp func, const RingGroups& groups, const std::vector<BulkStore>& stores,
