@@ -171,13 +171,13 @@ func.func @engines(%A: !tile.view<2 x f32>, %B: !tile.view<2 x f32>, %C: !tile.v
   return
 }
 
-// Multiply-adds want second operands along n: boxes whose neighbours lie along k turn while they are copied, into one
-// buffer for all such products. First operands, and what another product or statement reads, too, lie as in memory.
-// CHECK-LABEL: func.func @turned
+// Operands of multiply-adds lie as they do in memory, first and second ones: a box that products read as its transpose is
+// there once, for all of them.
+// CHECK-LABEL: func.func @as_it_lies
 // CHECK-DAG: tile.load_shared %arg0{{.*}} -> <64x32xf32, minor = 1>
-// CHECK-DAG: tile.load_shared %arg1{{.*}} -> <64x32xf32, minor = 0>
+// CHECK-DAG: tile.load_shared %arg1{{.*}} -> <64x32xf32, minor = 1>
 // CHECK-DAG: tile.load_shared %arg2{{.*}} -> <64x32xf32, minor = 1>
-func.func @turned(%A: !tile.view<2 x f32> {tile.unit_stride = 1 : i32}, %B: !tile.view<2 x f32> {tile.unit_stride = 1 : i32}, %Q: !tile.view<2 x f32> {tile.unit_stride = 1 : i32}, %C: !tile.view<2 x f32>, %i: i32) attributes {tile.kernel} {
+func.func @as_it_lies(%A: !tile.view<2 x f32> {tile.unit_stride = 1 : i32}, %B: !tile.view<2 x f32> {tile.unit_stride = 1 : i32}, %Q: !tile.view<2 x f32> {tile.unit_stride = 1 : i32}, %C: !tile.view<2 x f32>, %i: i32) attributes {tile.kernel} {
   %zero = arith.constant dense<0.0> : tensor<64x64xf32>
   %a = tile.load %A[%i, %i : i32, i32] : !tile.view<2 x f32> -> tensor<64x32xf32>
   %b = tile.load %B[%i, %i : i32, i32] : !tile.view<2 x f32> -> tensor<64x32xf32>

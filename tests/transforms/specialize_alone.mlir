@@ -80,3 +80,25 @@ func.func @words(%A: !tile.ptr<f16> {tile.align = 16 : i32}, %W: !tile.ptr<i32> 
   tile.store %sum, %C[%c0, %c0 : i32, i32] : tensor<128x128xf32>, !tile.view<2 x f32>
   return
 }
+
+// What is made of the sums behind the loop, one element after the other, takes no registers beside them: two programs of
+// one warpgroup of consumers, not one without a producer.
+// CHECK-LABEL: func.func @leaky
+// CHECK: tile.specialize regs(40, 216) programs 2
+func.func @leaky(%A: !tile.view<2 x f16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}, %B: !tile.view<2 x f16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}, %C: !tile.view<2 x f32>, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %zero = arith.constant dense<0.0> : tensor<128x128xf32>
+  %slope = arith.constant dense<0.01> : tensor<128x128xf32>
+  %c0 = arith.constant 0 : i32
+  %c64 = arith.constant 64 : i32
+  %sum = scf.for %k = %c0 to %n step %c64 iter_args(%acc = %zero) -> (tensor<128x128xf32>) : i32 {
+    %a = tile.load %A[%c0, %k : i32, i32] : !tile.view<2 x f16> -> tensor<128x64xf16>
+    %b = tile.load %B[%k, %c0 : i32, i32] : !tile.view<2 x f16> -> tensor<64x128xf16>
+    %d = tile.dot %a, %b, %acc : tensor<128x64xf16>, tensor<64x128xf16> -> tensor<128x128xf32>
+    scf.yield %d : tensor<128x128xf32>
+  }
+  %positive = arith.cmpf oge, %sum, %zero : tensor<128x128xf32>
+  %less = arith.mulf %sum, %slope : tensor<128x128xf32>
+  %leaky = arith.select %positive, %sum, %less : tensor<128x128xi1>, tensor<128x128xf32>
+  tile.store %leaky, %C[%c0, %c0 : i32, i32] : tensor<128x128xf32>, !tile.view<2 x f32>
+  return
+}

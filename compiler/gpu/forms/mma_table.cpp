@@ -101,6 +101,10 @@ FmaLanes fmaLanes(int64_t m, int64_t n, int warpsM, int warpsN) {
   return best;
 }
 
+FmaColumns fmaColumns(const FmaLanes& lanes, bool alongK) {
+  return alongK ? FmaColumns{lanes.columns, 1} : FmaColumns{1, 4};
+}
+
 Cover coverOf(Engine engine, int64_t m, int64_t n, int64_t k, int warpsM, int warpsN) {
   const EngineRow& row = engineRow(engine);
   if (engine == Engine::fma) {
@@ -136,13 +140,15 @@ layout::Layout accumulatorLayout(MmaOp op) {
     return layout::mmaDoubleAccumulator(tile, warpsM, warpsN, aAlongK, bAlongK);
   }
   if (row.isMma) return layout::mmaAccumulator(tile, warpsM, warpsN);
-  // Four neighbours of a row per lane, rows below each other, lanes along a row, then rows, then warps.
+  // Four columns of a row per lane, rows below each other, lanes along a row, then rows, then warps.
   const FmaLanes lanes = fmaLanes(tile[0], tile[1], warpsM, warpsN);
   const int high = lanes.height(), wide = lanes.width();
   int repM = static_cast<int>(roundUp(tile[0], high * warpsM) / (high * warpsM));
   int repN = static_cast<int>(roundUp(tile[1], wide * warpsN) / (wide * warpsN));
-  return layout::Layout(tile, {{1, 4, 1}, {1, repN, wide * warpsN}, {0, lanes.deep, 1}, {0, repM, high * warpsM}},
-                        {{1, lanes.columns, 4}, {0, lanes.rows, lanes.deep}}, {{0, warpsM, high}, {1, warpsN, wide}});
+  const FmaColumns columns = fmaColumns(lanes, op.getB().getType().getMinor() == 0);
+  return layout::Layout(
+      tile, {{1, 4, columns.apart}, {1, repN, wide * warpsN}, {0, lanes.deep, 1}, {0, repM, high * warpsM}},
+      {{1, lanes.columns, columns.ofLanes}, {0, lanes.rows, lanes.deep}}, {{0, warpsM, high}, {1, warpsN, wide}});
 }
 
 BatchLayouts batchLayouts(BatchMmaOp op, int numWarps) {

@@ -58,6 +58,14 @@ struct FmaLanes {
 };
 FmaLanes fmaLanes(int64_t m, int64_t n, int warpsM, int warpsN);
 
+/// Distances between the four columns of a lane, and between the first columns of lanes. Lanes that read the second
+/// operand along k read neighbouring columns at once: they lie in different groups of banks. Along n a lane reads its
+/// four columns as one vector.
+struct FmaColumns {
+  int apart, ofLanes;
+};
+FmaColumns fmaColumns(const FmaLanes& lanes, bool alongK);
+
 /// Register layouts of an mma's accumulator and, when it is a register tile, of its first operand.
 layout::Layout accumulatorLayout(MmaOp op);
 layout::Layout operandALayout(MmaOp op);

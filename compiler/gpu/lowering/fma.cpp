@@ -91,6 +91,7 @@ class FmaProduct {
         repsM_(static_cast<int>(cover.m / (lanes.rows * op.getWarpsM()))),
         repsN_(static_cast<int>(cover.n / (lanes.width() * op.getWarpsN()))),
         columnsOfWarps_(lanes.width() * static_cast<int>(op.getWarpsN())),
+        apart_(fmaColumns(lanes, b.kMinor()).apart),
         a_(a),
         b_(b),
         wide_(e.elementType(op.getAcc())),
@@ -151,7 +152,7 @@ class FmaProduct {
     for (int n = 0; n < repsN_; ++n)
       for (int i = 0; i < 4; ++i) {
         if (b_.kMinor()) {
-          llvm::copy(b_.four(columnsOfWarps_ * n + i, k), columns[4 * n + i].begin());
+          llvm::copy(b_.four(columnsOfWarps_ * n + apart_ * i, k), columns[4 * n + i].begin());
         } else {
           auto v = b_.four(columnsOfWarps_ * n, k + i);
           for (int c = 0; c < 4; ++c) columns[4 * n + c][i] = v[c];
@@ -191,6 +192,7 @@ class FmaProduct {
   const FmaLanes& lanes_;
   int warpsM_, repsM_, repsN_;
   int columnsOfWarps_;  ///< of all warps side by side
+  int apart_;           ///< the four columns of a lane
   FmaOperand &a_, &b_;
   Type* wide_;
   Regs acc_;
@@ -223,12 +225,13 @@ LogicalResult emitFma(Emitter& e, MmaOp op) {
   using layout::ThreadTerm;
   const layout::ThreadSum rowSum{
       {{ThreadTerm::lane, lanes.columns, lanes.rows, lanes.deep}, {ThreadTerm::warp, 1, warpsM, lanes.height()}}};
-  const layout::ThreadSum colSum{
-      {{ThreadTerm::lane, 1, lanes.columns, 4}, {ThreadTerm::warp, warpsM, warpsN, lanes.width()}}};
+  const bool alongK = bType.getMinor() == 0;
+  const layout::ThreadSum colSum{{{ThreadTerm::lane, 1, lanes.columns, fmaColumns(lanes, alongK).ofLanes},
+                                  {ThreadTerm::warp, warpsM, warpsN, lanes.width()}}};
   FmaOperand a(e, e.scalar(op.getA()), aType, aType.getMinor() == 1, emitThreadSum(e, rowSum),
                rowSum.mask(e.numWarps()), element, wide);
-  FmaOperand b(e, e.scalar(op.getB()), bType, bType.getMinor() == 0, emitThreadSum(e, colSum),
-               colSum.mask(e.numWarps()), element, wide);
+  FmaOperand b(e, e.scalar(op.getB()), bType, alongK, emitThreadSum(e, colSum), colSum.mask(e.numWarps()), element,
+               wide);
   e.define(op.getResult(), FmaProduct(e, op, lanes, cover, a, b).multiply(cover.k));
   return success();
 }

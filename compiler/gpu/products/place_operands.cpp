@@ -88,8 +88,8 @@ class Placer {
       if (grids->keepsA(dot) && !grids->isTransposed(dot) && !canFetch(dot.getA(), facts))
         product.a.inRegisters = true;
       else
-        product.a = place(dot.getA(), {cover.m, cover.k}, /*kDim=*/1, product.engine, asItLies, *grids, facts);
-      product.b = place(dot.getB(), {cover.k, cover.n}, /*kDim=*/0, product.engine, asItLies, *grids, facts);
+        product.a = place(dot.getA(), {cover.m, cover.k}, /*kDim=*/1, product.engine, asItLies, facts);
+      product.b = place(dot.getB(), {cover.k, cover.n}, /*kDim=*/0, product.engine, asItLies, facts);
       products_.push_back(product);
     });
     for (Product& product : products_) rewrite(product);
@@ -268,7 +268,7 @@ class Placer {
 
   /// `extent` and `kDim` are in the operand's dims; the source may be its transpose.
   Operand place(Value value, std::array<int64_t, 2> extent, int kDim, Engine engine, bool asItLies,
-                const WarpGrids& grids, const Facts& facts) {
+                const Facts& facts) {
     Operand operand;
     while (auto trans = value.getDefiningOp<TransOp>()) {
       value = trans.getSource();
@@ -278,7 +278,6 @@ class Placer {
     if (operand.transposed) std::swap(extent[0], extent[1]), kDim = 1 - kDim;
     int minor = fastDim(value, facts);
     bool fetch = canFetch(value, facts);
-    if (engine == Engine::fma && fetch && minor == kDim && turnsOnItsWay(value, kDim, grids)) minor = 1 - kDim;
     // There is no transposing fragment load of bytes for single warps, and warpgroups turn 16-bit elements only: other
     // operands turn on their way through registers, if they come from there or cannot be read as they lie.
     const int bits = engineRow(engine).operandBits;
@@ -290,27 +289,6 @@ class Placer {
     for (int d = 0; d < 2; ++d) source.extent[d] = std::max(source.extent[d], extent[d]);
     source.fetched = fetch;
     return operand;
-  }
-
-  /// Multiply-adds read second operands along n: eight lanes that read along k, four columns each, meet in two of the
-  /// eight groups of banks (first operands, four lanes, lose nothing). Boxes of wide elements can be copied element by
-  /// element so that they lie that way, where only such products read them.
-  static bool turnsOnItsWay(Value value, int kDim, const WarpGrids& grids) {
-    constexpr unsigned kLeastBits = 32;  // of a chunk of cp.async
-    if (!value.getDefiningOp<LoadOp>() || cast<ShapedType>(value.getType()).getElementTypeBitWidth() < kLeastBits)
-      return false;
-    SmallVector<std::pair<Value, int>> names{{value, kDim}};
-    while (!names.empty()) {
-      const auto [name, k] = names.pop_back_val();
-      for (OpOperand& use : name.getUses()) {
-        auto dot = dyn_cast<DotOp>(use.getOwner());
-        if (auto trans = dyn_cast<TransOp>(use.getOwner()))
-          names.push_back({trans.getResult(), 1 - k});
-        else if (!dot || grids.engineOf(dot) != Engine::fma || use.getOperandNumber() != 1 || k != 0)
-          return false;
-      }
-    }
-    return true;
   }
 
   Value smemOf(const Operand& operand) {

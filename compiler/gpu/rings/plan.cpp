@@ -366,9 +366,15 @@ class LiveTiles {
  private:
   int64_t kept(Value value) {
     if (!isa<RankedTensorType>(value.getType()) || servesOnlyCopies(value, atLeast_, ofCopies_)) return 0;
-    if (atLeast_ && passesThrough(value)) return 0;
+    if ((atLeast_ || !isInLoop(value)) && passesThrough(value)) return 0;
     const int64_t registers = registersOf(value, threads_) / sharedBy(value);
     return atLeast_ ? std::min(registers, registersOf(endOfChain(value), threads_)) : registers;
+  }
+
+  /// In loops, work of several iterations overlaps, and values wait for each other.
+  static bool isInLoop(Value value) {
+    Operation* op = value.getDefiningOp();
+    return op && op->getParentOfType<LoopLikeOpInterface>();
   }
 
   /// Whether the next elementwise ops consume the value, so that only one element of it need exist at a time.

@@ -96,8 +96,8 @@ struct RegisterEstimate {
   /// With room for what the estimate overlooks.
   int needed() const { return registers + registers / 8 + 2 * kOther; }
 };
-/// `atLeast` gives a lower bound: intermediate values of elementwise work do not count beside its results, nor do
-/// addresses, as if threads computed one element after the other.
+/// Intermediate values of elementwise work behind loops do not count: threads compute one element after the other.
+/// `atLeast` gives a lower bound: neither do those in loops beside the results, nor addresses.
 RegisterEstimate estimateRegisters(mlir::func::FuncOp func, int numWarps, bool atLeast = false);
 /// The most registers per thread that one asynchronous product takes. ptxas wants a program to have them at its entry,
 /// whatever setmaxnreg changes later.
