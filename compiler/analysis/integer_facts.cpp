@@ -36,11 +36,15 @@ class Rules {
   Found apply() const {
     return llvm::TypeSwitch<Operation*, Found>(op_)
         .Case<arith::ConstantOp>([&](auto constant) { return ofConstant(constant.getValue()); })
-        .Case<ProgramIdOp>([&](auto) { return found(unknownAxis({}), {0, fullRange(32).max - 1}); })
+        .Case<ProgramIdOp>([&](auto) {
+          return found(unknownAxis({}), {0, fullRange(32).max - 1});
+        })
         .Case<RingReserveOp, RingAcquireOp>([&](auto o) {
           return found(unknownAxis({}), {0, o.getRing().getType().getStages() - 1});
         })
-        .Case<NumProgramsOp>([&](auto) { return found(unknownAxis({}), {1, fullRange(32).max}); })
+        .Case<NumProgramsOp>([&](auto) {
+          return found(unknownAxis({}), {1, fullRange(32).max});
+        })
         .Case<ViewDimOp>([&](auto d) {  // a launch with a negative dim is refused
           return found(constantAxis({}, known_.dimDivisibility(d.getView(), d.getDim())), {0, fullRange(64).max});
         })
@@ -74,9 +78,8 @@ class Rules {
           for (int64_t& d : r.divisibility) d = std::max(d, powerOfTwoIn(a.getMultipleOf()));
           return found(r, range(0));
         })
-        .Case<arith::AddIOp>([&](auto o) {
-          return found(addAxis(axis(0), axis(1)), exact(o, addRange(range(0), range(1), width(o))));
-        })
+        .Case<arith::AddIOp>(
+            [&](auto o) { return found(addAxis(axis(0), axis(1)), exact(o, addRange(range(0), range(1), width(o)))); })
         .Case<arith::SubIOp>([&](auto o) { return found(subAxis(axis(0), axis(1)), ofDifference(o)); })
         .Case<arith::MulIOp>([&](auto o) {
           AxisFacts r = constantOf(1) == 1 ? axis(0) : constantOf(0) == 1 ? axis(1) : mulAxis(axis(0), axis(1));
@@ -84,9 +87,8 @@ class Rules {
         })
         .Case<arith::ShLIOp>([&](auto) { return ofShiftLeft(); })
         .Case<arith::DivSIOp, arith::FloorDivSIOp, arith::CeilDivSIOp, arith::RemSIOp, arith::DivUIOp,
-              arith::CeilDivUIOp, arith::RemUIOp, arith::ShRSIOp, arith::ShRUIOp>([&](Operation*) {
-          return ofDivision();
-        })
+              arith::CeilDivUIOp, arith::RemUIOp, arith::ShRSIOp, arith::ShRUIOp>(
+            [&](Operation*) { return ofDivision(); })
         .Case<arith::AndIOp>([&](auto) { return ofAnd(); })
         .Case<arith::MinSIOp, arith::MinUIOp, arith::MaxSIOp, arith::MaxUIOp>([&](Operation*) { return ofMinMax(); })
         .Case<arith::SelectOp>([&](auto select) {
@@ -204,8 +206,7 @@ class Rules {
       return found(floorRemAxis(axis(0), *mask + 1), r);
     AxisFacts facts = ofEqualOperands();
     if (bits_ > 1)
-      for (int64_t& d : facts.divisibility)
-        d = std::max(elementDivisibility(axis(0)), elementDivisibility(axis(1)));
+      for (int64_t& d : facts.divisibility) d = std::max(elementDivisibility(axis(0)), elementDivisibility(axis(1)));
     return found(facts, r);
   }
 
@@ -302,11 +303,16 @@ class Rules {
     if (known_.rangeOf(v).isNonNegative()) return true;
     Operation* op = v.getDefiningOp();
     if (!op || depth == kDeepest) return false;
-    if (dividesByNumberOfLaunch(op)) return true;
+    if (dividesByNumberOfLaunch(op)) {
+      // That dividends of tiles are not negative is a promise; scalars divide distances and what lies in front, too.
+      const bool isTile = !shapeOfType(op->getResult(0).getType()).empty();
+      return isTile || takenNotNegative(op->getOperand(0), depth + 1);
+    }
     if (isa<arith::AddIOp, arith::MulIOp>(op))
       return takenNotNegative(op->getOperand(0), depth + 1) && takenNotNegative(op->getOperand(1), depth + 1);
     if (isa<arith::DivSIOp, arith::RemSIOp>(op))
       return known_.rangeOf(op->getOperand(1)).min > 0 && takenNotNegative(op->getOperand(0), depth + 1);
+    if (isa<arith::ExtSIOp>(op) && integerBits(op->getOperand(0).getType()) == 1) return false;  // 0 or -1
     return isa<BroadcastOp, ReshapeOp, SplatOp, arith::ExtSIOp>(op) && takenNotNegative(op->getOperand(0), depth + 1);
   }
 
@@ -348,12 +354,22 @@ class Rules {
     if (isUnsigned && !(a.isNonNegative() && b.isNonNegative())) return {0, 1};
     const bool apart = a.max < b.min || b.max < a.min, same = a.isConstant() && a == b;
     switch (p) {
-      case P::eq: return decide(same, apart);
-      case P::ne: return decide(apart, same);
-      case P::slt: case P::ult: return decide(a.max < b.min, a.min >= b.max);
-      case P::sle: case P::ule: return decide(a.max <= b.min, a.min > b.max);
-      case P::sgt: case P::ugt: return decide(a.min > b.max, a.max <= b.min);
-      case P::sge: case P::uge: return decide(a.min >= b.max, a.max < b.min);
+      case P::eq:
+        return decide(same, apart);
+      case P::ne:
+        return decide(apart, same);
+      case P::slt:
+      case P::ult:
+        return decide(a.max < b.min, a.min >= b.max);
+      case P::sle:
+      case P::ule:
+        return decide(a.max <= b.min, a.min > b.max);
+      case P::sgt:
+      case P::ugt:
+        return decide(a.min > b.max, a.max <= b.min);
+      case P::sge:
+      case P::uge:
+        return decide(a.min >= b.max, a.max < b.min);
     }
     return {0, 1};
   }
@@ -366,8 +382,6 @@ class Rules {
 
 }  // namespace
 
-std::optional<IntegerFacts> integerFacts(Operation* op, const Facts& known) {
-  return Rules(op, known).apply();
-}
+std::optional<IntegerFacts> integerFacts(Operation* op, const Facts& known) { return Rules(op, known).apply(); }
 
 }  // namespace tile::ir
