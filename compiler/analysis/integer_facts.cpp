@@ -36,15 +36,11 @@ class Rules {
   Found apply() const {
     return llvm::TypeSwitch<Operation*, Found>(op_)
         .Case<arith::ConstantOp>([&](auto constant) { return ofConstant(constant.getValue()); })
-        .Case<ProgramIdOp>([&](auto) {
-          return found(unknownAxis({}), {0, fullRange(32).max - 1});
-        })
+        .Case<ProgramIdOp>([&](auto) { return found(unknownAxis({}), {0, fullRange(32).max - 1}); })
         .Case<RingReserveOp, RingAcquireOp>([&](auto o) {
           return found(unknownAxis({}), {0, o.getRing().getType().getStages() - 1});
         })
-        .Case<NumProgramsOp>([&](auto) {
-          return found(unknownAxis({}), {1, fullRange(32).max});
-        })
+        .Case<NumProgramsOp>([&](auto) { return found(unknownAxis({}), {1, fullRange(32).max}); })
         .Case<ViewDimOp>([&](auto d) {  // a launch with a negative dim is refused
           return found(constantAxis({}, known_.dimDivisibility(d.getView(), d.getDim())), {0, fullRange(64).max});
         })
@@ -78,8 +74,9 @@ class Rules {
           for (int64_t& d : r.divisibility) d = std::max(d, powerOfTwoIn(a.getMultipleOf()));
           return found(r, range(0));
         })
-        .Case<arith::AddIOp>(
-            [&](auto o) { return found(addAxis(axis(0), axis(1)), exact(o, addRange(range(0), range(1), width(o)))); })
+        .Case<arith::AddIOp>([&](auto o) {
+          return found(addAxis(axis(0), axis(1)), exact(o, addRange(range(0), range(1), width(o))));
+        })
         .Case<arith::SubIOp>([&](auto o) { return found(subAxis(axis(0), axis(1)), ofDifference(o)); })
         .Case<arith::MulIOp>([&](auto o) {
           AxisFacts r = constantOf(1) == 1 ? axis(0) : constantOf(0) == 1 ? axis(1) : mulAxis(axis(0), axis(1));
@@ -87,8 +84,9 @@ class Rules {
         })
         .Case<arith::ShLIOp>([&](auto) { return ofShiftLeft(); })
         .Case<arith::DivSIOp, arith::FloorDivSIOp, arith::CeilDivSIOp, arith::RemSIOp, arith::DivUIOp,
-              arith::CeilDivUIOp, arith::RemUIOp, arith::ShRSIOp, arith::ShRUIOp>(
-            [&](Operation*) { return ofDivision(); })
+              arith::CeilDivUIOp, arith::RemUIOp, arith::ShRSIOp, arith::ShRUIOp>([&](Operation*) {
+          return ofDivision();
+        })
         .Case<arith::AndIOp>([&](auto) { return ofAnd(); })
         .Case<arith::MinSIOp, arith::MinUIOp, arith::MaxSIOp, arith::MaxUIOp>([&](Operation*) { return ofMinMax(); })
         .Case<arith::SelectOp>([&](auto select) {
@@ -206,7 +204,8 @@ class Rules {
       return found(floorRemAxis(axis(0), *mask + 1), r);
     AxisFacts facts = ofEqualOperands();
     if (bits_ > 1)
-      for (int64_t& d : facts.divisibility) d = std::max(elementDivisibility(axis(0)), elementDivisibility(axis(1)));
+      for (int64_t& d : facts.divisibility)
+        d = std::max(elementDivisibility(axis(0)), elementDivisibility(axis(1)));
     return found(facts, r);
   }
 
@@ -354,22 +353,12 @@ class Rules {
     if (isUnsigned && !(a.isNonNegative() && b.isNonNegative())) return {0, 1};
     const bool apart = a.max < b.min || b.max < a.min, same = a.isConstant() && a == b;
     switch (p) {
-      case P::eq:
-        return decide(same, apart);
-      case P::ne:
-        return decide(apart, same);
-      case P::slt:
-      case P::ult:
-        return decide(a.max < b.min, a.min >= b.max);
-      case P::sle:
-      case P::ule:
-        return decide(a.max <= b.min, a.min > b.max);
-      case P::sgt:
-      case P::ugt:
-        return decide(a.min > b.max, a.max <= b.min);
-      case P::sge:
-      case P::uge:
-        return decide(a.min >= b.max, a.max < b.min);
+      case P::eq: return decide(same, apart);
+      case P::ne: return decide(apart, same);
+      case P::slt: case P::ult: return decide(a.max < b.min, a.min >= b.max);
+      case P::sle: case P::ule: return decide(a.max <= b.min, a.min > b.max);
+      case P::sgt: case P::ugt: return decide(a.min > b.max, a.max <= b.min);
+      case P::sge: case P::uge: return decide(a.min >= b.max, a.max < b.min);
     }
     return {0, 1};
   }
@@ -382,6 +371,8 @@ class Rules {
 
 }  // namespace
 
-std::optional<IntegerFacts> integerFacts(Operation* op, const Facts& known) { return Rules(op, known).apply(); }
+std::optional<IntegerFacts> integerFacts(Operation* op, const Facts& known) {
+  return Rules(op, known).apply();
+}
 
 }  // namespace tile::ir
