@@ -69,11 +69,11 @@ class PlaceMaker : Choices {
     place = whole(sum(tree(2 + number(4)), tree(1 + number(2))));
     if (!one_in(4)) place = block();
     left = tree(number(4)), right = tree(number(2));
-    isWide = one_in(4), isMasked = one_in(2);
+    isWide = one_in(4), isMasked = one_in(2), marks = one_in(2);
   }
 
   int warps = 1, rows = 1, columns = 64, steps = 0, first = 0, end = 1, step = 1, carriedStep = 1;
-  bool isWide = false, isMasked = false;
+  bool isWide = false, isMasked = false, marks = false;
   const PlaceNode *place = nullptr, *left = nullptr, *right = nullptr;
 
  private:
@@ -216,12 +216,13 @@ class PlaceMaker : Choices {
   std::vector<const PlaceNode*> pool_;
 };
 
-/// The kernel.
+/// The kernel. T: what memory holds.
+template <class T>
 class PlaceKernel {
  public:
-  PlaceKernel(const PlaceMaker& maker, const Ptr<const int32_t>& table, const Ptr<const int32_t>& numbers,
-              const Ptr<int32_t>& out, const I32& a, const I32& b, const I32& m, const I32& n)
-      : m_(maker), table_(table), numbers_(numbers), out_(out), a_(a), b_(b), n1_(m), n2_(n) {}
+  PlaceKernel(const PlaceMaker& maker, const Ptr<const T>& table, const Ptr<const int32_t>& numbers,
+              const Ptr<int32_t>& out, const Ptr<T>& marks, const I32& a, const I32& b, const I32& m, const I32& n)
+      : m_(maker), table_(table), numbers_(numbers), out_(out), marks_(marks), a_(a), b_(b), n1_(m), n2_(n) {}
 
   void program() {
     num_warps(m_.warps);
@@ -247,10 +248,11 @@ class PlaceKernel {
     Tile at = broadcast_to(tile(m_.place) + zeros({m_.rows, m_.columns}, i32), {m_.rows, m_.columns});
     Tile in = (at >= -PlaceMaker::kOrigin) & (at < PlaceMaker::kTable - PlaceMaker::kOrigin);
     if (m_.isMasked) in = in & (tile(m_.left) < tile(m_.right));
-    if (m_.isWide)
-      total_ = total_ + load(table_ + (cast(at, i64) + PlaceMaker::kOrigin), {.mask = in});
-    else
-      total_ = total_ + load(table_ + PlaceMaker::kOrigin + at, {.mask = in});
+    const Tile x = m_.isWide ? load(table_ + (cast(at, i64) + PlaceMaker::kOrigin), {.mask = in})
+                             : load(table_ + PlaceMaker::kOrigin + at, {.mask = in});
+    total_ = total_ + cast(x, i32);
+    // Places may repeat: what is stored there is the same.
+    if (m_.marks) store(marks_ + PlaceMaker::kOrigin + at, cast(at % 100, dtype_of<T>()), {.mask = in});
   }
   Tile tile(const PlaceNode* n) const {
     auto of = [&](size_t i) { return tile(n->from[i]); };
@@ -311,17 +313,22 @@ class PlaceKernel {
   }
 
   const PlaceMaker& m_;
-  const Ptr<const int32_t>&table_, &numbers_;
+  const Ptr<const T>& table_;
+  const Ptr<const int32_t>& numbers_;
   const Ptr<int32_t>& out_;
+  const Ptr<T>& marks_;
   const I32 &a_, &b_, &n1_, &n2_;
   Tile counter_ = Tile(0), carried_ = Tile(0), memory_ = Tile(0), total_ = Tile(0);
 };
 
 /// The same in plain loops.
+template <class T>
 struct PlaceReference {
   const PlaceMaker& maker;
   PlaceArguments arguments;
-  const int32_t *table, *numbers;
+  const T* table;
+  const int32_t* numbers;
+  T* marks;
   int program = 0, row = 0, column = 0, counter = 0, carried = 0;
 
   int64_t number(const PlaceNode* n) const {
@@ -386,6 +393,7 @@ struct PlaceReference {
     if (at < 0 || at >= PlaceMaker::kTable) return;
     if (maker.isMasked && !(number(maker.left) < number(maker.right))) return;
     total += table[at];
+    if (maker.marks) marks[at] = static_cast<T>((at - PlaceMaker::kOrigin) % 100);
   }
   int32_t element(int p, int r, int c) {
     program = p, row = r, column = c, counter = 0, carried = 32;
