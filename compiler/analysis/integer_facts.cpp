@@ -307,6 +307,7 @@ class Rules {
       const bool isTile = !shapeOfType(op->getResult(0).getType()).empty();
       return isTile || takenNotNegative(op->getOperand(0), depth + 1);
     }
+    if (isa<arith::AddIOp, arith::MulIOp>(op) && integerBits(v.getType()) < 32) return false;  // bytes wrap soon
     if (isa<arith::AddIOp, arith::MulIOp>(op))
       return takenNotNegative(op->getOperand(0), depth + 1) && takenNotNegative(op->getOperand(1), depth + 1);
     if (isa<arith::DivSIOp, arith::RemSIOp>(op))

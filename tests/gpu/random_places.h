@@ -69,6 +69,7 @@ class PlaceMaker : Choices {
     place = whole(sum(tree(2 + number(4)), tree(1 + number(2))));
     if (!one_in(4)) place = block();
     left = tree(number(4)), right = tree(number(2));
+    if (one_in(3)) left = block(), right = one_in(2) ? constant(0) : right;
     isWide = one_in(4), isMasked = one_in(2), marks = one_in(2);
   }
 
@@ -128,6 +129,7 @@ class PlaceMaker : Choices {
     if (one_in(2)) x = sum(x, times(tree(number(3)), pick_of({4, 8, 16, 64})));
     if (one_in(2)) x = sum(x, times(make({PlaceOp::row, {}, 0, 0, rows - 1}), columns));
     x = whole(x);
+    if (one_in(6)) x = narrow(x);
     const PlaceNode *q = quotient(x, d), *r = rest(x, d);
     switch (number(4)) {
       case 0:
@@ -139,6 +141,12 @@ class PlaceMaker : Choices {
       default:
         return sum(times(q, pick_of({16, 48, 64})), r);
     }
+  }
+  /// Of bytes or words of 16 bits, which wrap.
+  const PlaceNode* narrow(const PlaceNode* x) {
+    const int64_t most = one_in(3) ? 32767 : 127;
+    const bool fits = x->low >= -most - 1 && x->high <= most;
+    return make({PlaceOp::narrow, {x}, most, fits ? x->low : -most - 1, fits ? x->high : most});
   }
   static bool isTile(const PlaceNode* x) {
     return x->op == PlaceOp::row || x->op == PlaceOp::column || std::any_of(x->from.begin(), x->from.end(), isTile);
@@ -201,8 +209,7 @@ class PlaceMaker : Choices {
         return make({PlaceOp::floorRem, {x}, d, 0, d - 1});
       }
       case 18:
-        if (x->low >= -32768 && x->high <= 32767) return make({PlaceOp::narrow, {x}, 0, x->low, x->high});
-        return x;
+        return narrow(x);
       default: {  // by an argument: a tile that is divided is not negative then
         if (x->low < 0 && isTile(x)) x = make({PlaceOp::more, {x, constant(0)}, 0, 0, std::max<int64_t>(x->high, 0)});
         if (one_in(2))
@@ -303,7 +310,7 @@ class PlaceKernel {
       case PlaceOp::floorRem:
         return floor_mod(of(0), c);
       case PlaceOp::narrow:
-        return cast(cast(of(0), i16), i32);
+        return cast(cast(of(0), c == 127 ? i8 : i16), i32);
       case PlaceOp::byLaunch:
         return of(0) / n1_;
       case PlaceOp::restOfLaunch:
@@ -380,7 +387,7 @@ struct PlaceReference {
       case PlaceOp::floorRem:
         return of(0) - floored(of(0), n->c) * n->c;
       case PlaceOp::narrow:
-        return of(0);
+        return n->c == 127 ? int64_t{static_cast<int8_t>(of(0))} : int64_t{static_cast<int16_t>(of(0))};
       case PlaceOp::byLaunch:
         return of(0) / arguments.m;
       case PlaceOp::restOfLaunch:

@@ -346,7 +346,7 @@ func.func @flat_places(%n: i32) {
 }
 
 // Scalars that a number of the launch divides may be negative (what lies in front of a program), and so may an extended
-// bit: rows of what they begin round toward zero.
+// bit, and a sum of bytes: rows of what they begin round toward zero.
 func.func @in_front(%n: i32) {
   %id = tile.program_id 0
   %c5 = arith.constant 5 : i32
@@ -374,5 +374,11 @@ func.func @in_front(%n: i32) {
   %place3 = arith.addi %start3, %iota : tensor<64xi32>
   // expected-remark @+1 {{contiguity [1] divisibility [1] constancy [1]}}
   %row3 = arith.divsi %place3, %c16s {facts} : tensor<64xi32>
+  %bytes = arith.trunci %iota : tensor<64xi32> to tensor<64xi8>
+  %c96 = arith.constant dense<96> : tensor<64xi8>
+  %c8s = arith.constant dense<8> : tensor<64xi8>
+  %wraps = arith.addi %bytes, %c96 : tensor<64xi8>
+  // expected-remark @+1 {{contiguity [1] divisibility [1] constancy [1] range -16 to 15}}
+  %row4 = arith.divsi %wraps, %c8s {facts} : tensor<64xi8>
   return
 }
