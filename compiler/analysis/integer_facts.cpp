@@ -302,11 +302,17 @@ class Rules {
     if (known_.rangeOf(v).isNonNegative()) return true;
     Operation* op = v.getDefiningOp();
     if (!op || depth == kDeepest) return false;
-    if (dividesByNumberOfLaunch(op)) return true;
+    if (dividesByNumberOfLaunch(op)) {
+      // That dividends of tiles are not negative is a promise; scalars divide distances and what lies in front, too.
+      const bool isTile = !shapeOfType(op->getResult(0).getType()).empty();
+      return isTile || takenNotNegative(op->getOperand(0), depth + 1);
+    }
+    if (isa<arith::AddIOp, arith::MulIOp>(op) && integerBits(v.getType()) < 32) return false;  // bytes wrap soon
     if (isa<arith::AddIOp, arith::MulIOp>(op))
       return takenNotNegative(op->getOperand(0), depth + 1) && takenNotNegative(op->getOperand(1), depth + 1);
     if (isa<arith::DivSIOp, arith::RemSIOp>(op))
       return known_.rangeOf(op->getOperand(1)).min > 0 && takenNotNegative(op->getOperand(0), depth + 1);
+    if (isa<arith::ExtSIOp>(op) && integerBits(op->getOperand(0).getType()) == 1) return false;  // 0 or -1
     return isa<BroadcastOp, ReshapeOp, SplatOp, arith::ExtSIOp>(op) && takenNotNegative(op->getOperand(0), depth + 1);
   }
 

@@ -344,3 +344,41 @@ func.func @flat_places(%n: i32) {
   %maybe = arith.remsi %before, %c784 {facts} : tensor<256xi32>
   return
 }
+
+// Scalars that a number of the launch divides may be negative (what lies in front of a program), and so may an extended
+// bit, and a sum of bytes: rows of what they begin round toward zero.
+func.func @in_front(%n: i32) {
+  %id = tile.program_id 0
+  %c5 = arith.constant 5 : i32
+  %c16 = arith.constant 16 : i32
+  %iota = tile.iota : tensor<64xi32>
+  %c16s = arith.constant dense<16> : tensor<64xi32>
+  %before = arith.subi %id, %c5 : i32
+  %part = arith.divsi %before, %n : i32
+  %first = arith.muli %part, %c16 : i32
+  %start = tile.splat %first : i32 -> tensor<64xi32>
+  // expected-remark @+1 {{contiguity [64] divisibility [16] constancy [1]}}
+  %place = arith.addi %start, %iota {facts} : tensor<64xi32>
+  // expected-remark @+1 {{contiguity [1] divisibility [1] constancy [1]}}
+  %row = arith.divsi %place, %c16s {facts} : tensor<64xi32>
+  %behind = arith.divsi %id, %n : i32
+  %first2 = arith.muli %behind, %c16 : i32
+  %start2 = tile.splat %first2 : i32 -> tensor<64xi32>
+  %place2 = arith.addi %start2, %iota : tensor<64xi32>
+  // expected-remark @+1 {{contiguity [1] divisibility [1] constancy [16]}}
+  %row2 = arith.divsi %place2, %c16s {facts} : tensor<64xi32>
+  %bit = arith.cmpi slt, %id, %n : i32
+  %minus = arith.extsi %bit : i1 to i32
+  %first3 = arith.muli %minus, %c16 : i32
+  %start3 = tile.splat %first3 : i32 -> tensor<64xi32>
+  %place3 = arith.addi %start3, %iota : tensor<64xi32>
+  // expected-remark @+1 {{contiguity [1] divisibility [1] constancy [1]}}
+  %row3 = arith.divsi %place3, %c16s {facts} : tensor<64xi32>
+  %bytes = arith.trunci %iota : tensor<64xi32> to tensor<64xi8>
+  %c96 = arith.constant dense<96> : tensor<64xi8>
+  %c8s = arith.constant dense<8> : tensor<64xi8>
+  %wraps = arith.addi %bytes, %c96 : tensor<64xi8>
+  // expected-remark @+1 {{contiguity [1] divisibility [1] constancy [1] range -16 to 15}}
+  %row4 = arith.divsi %wraps, %c8s {facts} : tensor<64xi8>
+  return
+}

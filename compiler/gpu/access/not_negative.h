@@ -38,6 +38,8 @@ class NotNegative {
     if (isa_and_nonnull<arith::MulIOp>(op)) return isProduct(op->getOperand(0), op->getOperand(1), depth);
     if (isa_and_nonnull<arith::AddIOp, arith::MinSIOp>(op)) return is(op->getOperand(0)) && is(op->getOperand(1));
     if (isa_and_nonnull<arith::MaxSIOp>(op)) return is(op->getOperand(0)) || is(op->getOperand(1));
+    // Divisors are taken to be positive where nothing says that they are not: many are numbers of the launch.
+    if (isa_and_nonnull<arith::DivSIOp>(op) && facts_.rangeOf(op->getOperand(1)).max <= 0) return false;
     return isa_and_nonnull<arith::DivSIOp, arith::RemSIOp>(op) && is(op->getOperand(0));
   }
   /// A sum of such numbers and arguments that are relied on.
