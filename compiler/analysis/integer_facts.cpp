@@ -307,9 +307,9 @@ class Rules {
       const bool isTile = !shapeOfType(op->getResult(0).getType()).empty();
       return isTile || takenNotNegative(op->getOperand(0), depth + 1);
     }
-    if (isa<arith::AddIOp, arith::MulIOp>(op) && integerBits(v.getType()) < 32) return false;  // bytes wrap soon
     if (isa<arith::AddIOp, arith::MulIOp>(op))
-      return takenNotNegative(op->getOperand(0), depth + 1) && takenNotNegative(op->getOperand(1), depth + 1);
+      return integerBits(v.getType()) >= 32 &&  // bytes wrap soon
+             takenNotNegative(op->getOperand(0), depth + 1) && takenNotNegative(op->getOperand(1), depth + 1);
     if (isa<arith::DivSIOp, arith::RemSIOp>(op))
       return known_.rangeOf(op->getOperand(1)).min > 0 && takenNotNegative(op->getOperand(0), depth + 1);
     if (isa<arith::ExtSIOp>(op) && integerBits(op->getOperand(0).getType()) == 1) return false;  // 0 or -1

@@ -2,9 +2,9 @@
 // places of elements, program ids, arguments, counters of loops, numbers from memory; negative ones, too. A tree of
 // operations that the kernel records and plain loops evaluate.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <vector>
 
 #include "tests/gpu/random_choices.h"

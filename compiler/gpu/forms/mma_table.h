@@ -44,7 +44,7 @@ struct Cover {
 Cover coverOf(Engine engine, int64_t m, int64_t n, int64_t k, int warpsM, int warpsN);
 
 /// How the 32 lanes of a warp divide a product that is computed by multiply-adds: `rows` rows of `columns` lanes each;
-/// a lane has four neighbours in each of `deep` consecutive rows. Narrow products have more rows of fewer lanes, so
+/// a lane has four columns in each of `deep` consecutive rows. Narrow products have more rows of fewer lanes, so
 /// that no two lanes compute the same. `deep` is 4 where that computes no rows in vain: one 16-byte read of either
 /// operand then serves four rows or columns.
 struct FmaLanes {
