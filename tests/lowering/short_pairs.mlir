@@ -51,3 +51,31 @@ func.func @negatives(%x: !tile.ptr<i16> {tile.align = 16 : i32}, %y: !tile.ptr<i
   tile.scatter %f, %y offsets %at_i : tensor<64xi32> : tensor<64xi16>, !tile.ptr<i16>
   return
 }
+
+// Carried from iteration to iteration in pairs; what is looked up byte by byte is packed where the sum of it is used.
+// CHECK-LABEL: entry carried(
+// CHECK: $L__BB
+// CHECK: mov.b32 {{.*}}, {%rs
+// CHECK: add.s16x2
+// CHECK: max.s16x2
+// CHECK-NOT: mov.b32 {%rs
+// CHECK: bra
+// CHECK: ret;
+func.func @carried(%x: !tile.ptr<i8> {tile.align = 16 : i32}, %y: !tile.ptr<i16> {tile.align = 16 : i32}, %z: !tile.ptr<i32> {tile.align = 16 : i32}, %n: i32) attributes {tile.kernel, tile.num_warps = 1 : i32} {
+  %zero = arith.constant 0 : i32
+  %one = arith.constant 1 : i32
+  %none = arith.constant dense<0> : tensor<64xi16>
+  %at = tile.iota : tensor<64xi32>
+  %from = tile.gather %z offsets %at : tensor<64xi32> : !tile.ptr<i32> -> tensor<64xi32>
+  %best = scf.for %i = %zero to %n step %one iter_args(%so = %none) -> (tensor<64xi16>) : i32 {
+    %shift = tile.splat %i : i32 -> tensor<64xi32>
+    %place = arith.addi %from, %shift : tensor<64xi32>
+    %a = tile.gather %x offsets %place : tensor<64xi32> : !tile.ptr<i8> -> tensor<64xi8>
+    %s = arith.extsi %a : tensor<64xi8> to tensor<64xi16>
+    %sum = arith.addi %so, %s : tensor<64xi16>
+    %more = arith.maxsi %sum, %none : tensor<64xi16>
+    scf.yield %more : tensor<64xi16>
+  }
+  tile.scatter %best, %y offsets %at : tensor<64xi32> : tensor<64xi16>, !tile.ptr<i16>
+  return
+}

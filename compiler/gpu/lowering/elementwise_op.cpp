@@ -151,10 +151,11 @@ class ElementwiseOp {
   }
 
   size_t halfPair(size_t reg) {
-    if (!hasNext(reg) || !hasHalfPairs(e_.target, op_) || llvm::none_of(op_->getOperands(), [&](Value operand) {
-          return isPair(e_.regs(operand)[reg], e_.regs(operand)[reg + 1]);
-        }))
-      return 0;
+    if (!hasNext(reg) || !hasHalfPairs(e_.target, op_)) return 0;
+    const bool isPacked = llvm::any_of(op_->getOperands(), [&](Value operand) {
+      return isPair(e_.regs(operand)[reg], e_.regs(operand)[reg + 1]);
+    });
+    if (!isPacked && !isForPairs(e_.target, op_)) return 0;
     SmallVector<llvm::Value*, 2> pairs;
     for (Value operand : op_->getOperands())
       pairs.push_back(e_.packPair(e_.regs(operand)[reg], e_.regs(operand)[reg + 1]));

@@ -15,10 +15,15 @@ bool hasShortPairs(const Target& target, Operation* op) {
          getElementTypeOrSelf(op->getResult(0).getType()).isInteger(16);
 }
 
+static bool hasPairedUser(const Target& target, Operation* op) {
+  return llvm::any_of(op->getUsers(), [&](Operation* user) { return hasShortPairs(target, user); });
+}
+
+bool isForPairs(const Target& target, Operation* op) { return hasShortPairs(target, op) && hasPairedUser(target, op); }
+
 bool widensToPairs(const Target& target, Operation* op) {
   return isa<arith::ExtUIOp, arith::ExtSIOp>(op) &&
-         getElementTypeOrSelf(op->getOperand(0).getType()).isInteger(8) &&
-         llvm::any_of(op->getUsers(), [&](Operation* user) { return hasShortPairs(target, user); });
+         getElementTypeOrSelf(op->getOperand(0).getType()).isInteger(8) && hasPairedUser(target, op);
 }
 
 llvm::SmallVector<llvm::Value*, 2> widenedPairs(llvm::IRBuilderBase& b, Operation* op,

@@ -11,6 +11,10 @@ namespace tile::ir {
 /// There is an instruction for two integers of 16 bits at a time (differences take three: targets/pair_differences.h).
 bool hasShortPairs(const Target& target, mlir::Operation* op);
 
+/// What it makes is computed with two at a time: worth it if its operands have to be packed. (One by one each result is
+/// cut to 16 bits.)
+bool isForPairs(const Target& target, mlir::Operation* op);
+
 /// Bytes are widened to 16 bits and computed with two at a time.
 bool widensToPairs(const Target& target, mlir::Operation* op);
 
