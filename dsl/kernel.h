@@ -327,7 +327,7 @@ struct Deduce<F, First, Rest...> {
     constexpr bool params_ok = (kHasConfig || kIsParam<First>) && (kIsParam<Rest> && ...);
     static_assert(
         params_ok,
-        "a kernel parameter is a Ptr<T>, a Tensor<T, R> or a scalar (I32, I64, U32, U64, F32, F64, B1), taken by value; before them "
+        "a kernel parameter is a Ptr<T>, a Tensor<T, R> or a scalar (I32, F32, ...), taken by value; before them "
         "may stand one configuration, const Cfg&, an aggregate of numbers without constructors");
     if constexpr (!params_ok) {
       return 0;

@@ -61,7 +61,8 @@ Register r1("radiation", [](Env& e) {
   c.B = e.field("B", c.B), c.warps = e.field("warps", c.warps);
   const int L = e.big ? 72 : 11, N = e.big ? 1 << 18 : 173;
   const size_t all = size_t(L) * N;
-  auto depth = random<float>(e, all, 0, 2), albedo = random<float>(e, all, .3, .99), asym = random<float>(e, all, 0, .9);
+  auto depth = random<float>(e, all, 0, 2), albedo = random<float>(e, all, .3, .99),
+       asym = random<float>(e, all, 0, .9);
   auto ground = random<float>(e, N, 0, .8);
   auto below = constant<float>(e, all + N, NAN), up = below, down = below;
   up = constant<float>(e, all + N, NAN), down = constant<float>(e, all + N, NAN);
@@ -96,63 +97,65 @@ Register r1("radiation", [](Env& e) {
 struct RainflowCfg {
   int B = 64, warps = 2, bins = 32;
 };
-auto rainflow = kernel("user_rainflow", [](const RainflowCfg& c, Ptr<const float> loads, Ptr<float> stack,
-                                           Ptr<int32_t> half_cycles, Ptr<float> damage, I32 series, I32 T, F32 width,
-                                           F32 exponent) {
-                  // loads [T, series], stack [T, series], half_cycles [series, bins]
-                  num_warps(c.warps);
-                  auto s = program_id(0) * c.B + arange(0, c.B);
-                  auto in = s < series;
-                  auto at = [&](const Tile& level) { return cast(level, i64) * cast(series, i64) + cast(s, i64); };
-                  Tile harm = zeros({c.B}, f32), bottom = zeros({c.B}, i32), top = zeros({c.B}, i32);
-                  auto count = [&](const Tile& size, const Tile& halves, const Tile& which) {
-                    auto bin = min(cast(size / width, i32), c.bins - 1);
-                    atomic_add(half_cycles + s * c.bins + bin, halves, {.mask = which});
-                    harm += where(which, cast(halves, f32) * .5f * pow(size, exponent), 0.f);
-                  };
-                  auto entry = [&](const Tile& below_top, const Tile& which) {
-                    return load(stack + at(top - below_top), {.mask = which});
-                  };
-                  auto push = [&](const Tile& x, const Tile& which) {
-                    store(stack + at(top), x, {.mask = which});
-                    top += cast(which, i32);
-                    Tile active = which & (top - bottom >= 3);
-                    while_([&] { return any(active); }, [&] {
-                      auto one = full({c.B}, 1, i32);
-                      auto a = entry(one * 3, active), b = entry(one * 2, active), x = entry(one, active);
-                      auto inner = abs(b - a), outer = abs(x - b);
-                      active = active & (outer >= inner);
-                      auto starts = active & (top - bottom == 3);
-                      count(inner, where(starts, 1, 2), active);
-                      // a half cycle loses its first point; of a whole one both go
-                      bottom += cast(starts, i32);
-                      auto closed = active & ~starts;
-                      store(stack + at(top - 3), x, {.mask = closed});
-                      top = top - where(closed, 2, 0);
-                      active = closed & (top - bottom >= 3);
-                    });
-                  };
-                  Tile last = load(loads + s, {.mask = in}), slope = zeros({c.B}, f32);
-                  push(last, in);
-                  for (auto t : range(1, T)) {
-                    auto now = load(loads + at(t), {.mask = in});
-                    auto moves = now - last;
-                    push(last, in & (moves * slope < 0.f));
-                    slope = where(moves != 0.f, moves, slope);
-                    last = now;
-                  }
-                  push(last, in & (slope != 0.f));
-                  // what remains are half cycles
-                  while_([&] { return any(in & (top - bottom >= 2)); }, [&] {
-                    auto which = in & (top - bottom >= 2);
-                    auto a = load(stack + at(bottom), {.mask = which}), b = load(stack + at(bottom + 1), {.mask = which});
-                    count(abs(b - a), full({c.B}, 1, i32), which);
-                    bottom += cast(which, i32);
-                  });
-                  store(damage + s, harm, {.mask = in});
-                }).grid([](const RainflowCfg& c, auto, auto, auto, auto, int series, int, float, float) {
-  return Grid{cdiv(series, c.B)};
-});
+auto rainflow =
+    kernel("user_rainflow", [](const RainflowCfg& c, Ptr<const float> loads, Ptr<float> stack, Ptr<int32_t> half_cycles,
+                               Ptr<float> damage, I32 series, I32 T, F32 width, F32 exponent) {
+      // loads [T, series], stack [T, series], half_cycles [series, bins]
+      num_warps(c.warps);
+      auto s = program_id(0) * c.B + arange(0, c.B);
+      auto in = s < series;
+      auto at = [&](const Tile& level) { return cast(level, i64) * cast(series, i64) + cast(s, i64); };
+      Tile harm = zeros({c.B}, f32), bottom = zeros({c.B}, i32), top = zeros({c.B}, i32);
+      auto count = [&](const Tile& size, const Tile& halves, const Tile& which) {
+        auto bin = min(cast(size / width, i32), c.bins - 1);
+        atomic_add(half_cycles + s * c.bins + bin, halves, {.mask = which});
+        harm += where(which, cast(halves, f32) * .5f * pow(size, exponent), 0.f);
+      };
+      auto entry = [&](const Tile& below_top, const Tile& which) {
+        return load(stack + at(top - below_top), {.mask = which});
+      };
+      auto push = [&](const Tile& x, const Tile& which) {
+        store(stack + at(top), x, {.mask = which});
+        top += cast(which, i32);
+        Tile active = which & (top - bottom >= 3);
+        while_([&] { return any(active); },
+               [&] {
+                 auto one = full({c.B}, 1, i32);
+                 auto a = entry(one * 3, active), b = entry(one * 2, active), x = entry(one, active);
+                 auto inner = abs(b - a), outer = abs(x - b);
+                 active = active & (outer >= inner);
+                 auto starts = active & (top - bottom == 3);
+                 count(inner, where(starts, 1, 2), active);
+                 // a half cycle loses its first point; of a whole one both go
+                 bottom += cast(starts, i32);
+                 auto closed = active & ~starts;
+                 store(stack + at(top - 3), x, {.mask = closed});
+                 top = top - where(closed, 2, 0);
+                 active = closed & (top - bottom >= 3);
+               });
+      };
+      Tile last = load(loads + s, {.mask = in}), slope = zeros({c.B}, f32);
+      push(last, in);
+      for (auto t : range(1, T)) {
+        auto now = load(loads + at(t), {.mask = in});
+        auto moves = now - last;
+        push(last, in & (moves * slope < 0.f));
+        slope = where(moves != 0.f, moves, slope);
+        last = now;
+      }
+      push(last, in & (slope != 0.f));
+      // what remains are half cycles
+      while_([&] { return any(in & (top - bottom >= 2)); },
+             [&] {
+               auto which = in & (top - bottom >= 2);
+               auto a = load(stack + at(bottom), {.mask = which}), b = load(stack + at(bottom + 1), {.mask = which});
+               count(abs(b - a), full({c.B}, 1, i32), which);
+               bottom += cast(which, i32);
+             });
+      store(damage + s, harm, {.mask = in});
+    }).grid([](const RainflowCfg& c, auto, auto, auto, auto, int series, int, float, float) {
+      return Grid{cdiv(series, c.B)};
+    });
 Register r2("rainflow", [](Env& e) {
   RainflowCfg c;
   if (!e.big) c = {24, 1, 8};
@@ -219,8 +222,9 @@ struct BatchCfg {
 };
 auto batch_bicgstab =
     kernel("user_batch_bicgstab", [](const BatchCfg& c, Ptr<const int32_t> row_start, Ptr<const int32_t> columns,
-                                     Tensor<const double, 2> values, Tensor<const double, 2> rhs, Tensor<double, 2> x_out,
-                                     Ptr<int32_t> iterations, I32 longest, F64 tolerance, I32 most) {
+                                     Tensor<const double, 2> values, Tensor<const double, 2> rhs,
+                                     Tensor<double, 2> x_out, Ptr<int32_t> iterations, I32 longest, F64 tolerance,
+                                     I32 most) {
       num_warps(c.warps);
       auto b = program_id(0);
       auto i = arange(0, c.N);
@@ -243,22 +247,23 @@ auto batch_bicgstab =
       Tile x = zeros({c.N}, f64), p = zeros({c.N}, f64), v = zeros({c.N}, f64);
       Tile rho = full({}, 1., f64), alpha = full({}, 1., f64), omega = full({}, 1., f64), n = full({}, 0, i32);
       Tile left = inner(r, r);
-      while_([&] { return (left > limit) & (n < most); }, [&] {
-        auto next = inner(shadow, r);
-        auto beta = next / rho * (alpha / omega);
-        rho = next;
-        p = r + beta * (p - omega * v);
-        v = times(p);
-        alpha = rho / inner(shadow, v);
-        auto s = r - alpha * v;
-        auto t = times(s);
-        auto tt = inner(t, t);
-        omega = where(tt > 0., inner(t, s) / tt, 0.);
-        x += alpha * p + omega * s;
-        r = s - omega * t;
-        left = inner(r, r);
-        n += 1;
-      });
+      while_([&] { return (left > limit) & (n < most); },
+             [&] {
+               auto next = inner(shadow, r);
+               auto beta = next / rho * (alpha / omega);
+               rho = next;
+               p = r + beta * (p - omega * v);
+               v = times(p);
+               alpha = rho / inner(shadow, v);
+               auto s = r - alpha * v;
+               auto t = times(s);
+               auto tt = inner(t, t);
+               omega = where(tt > 0., inner(t, s) / tt, 0.);
+               x += alpha * p + omega * s;
+               r = s - omega * t;
+               left = inner(r, r);
+               n += 1;
+             });
       x_out.store({b, 0}, expand_dims(x, 0));
       store(iterations + b, n);
     }).grid([](const BatchCfg&, auto, auto, const auto& values, const auto&...) { return Grid{values.shape[0]}; });
@@ -288,15 +293,16 @@ Register r3("batch_bicgstab", [](Env& e) {
   auto iterations = constant<int32_t>(e, S, -1);
   Job j;
   j.mbytes = 1e-6 * 8 * double(S) * (nnz + 2 * N);
-  j.add(batch_bicgstab, c, starts.p, columns.p, values.view(S, nnz), rhs.view(S, N), x.view(S, N), iterations.p, 5, 1e-10,
-        200);
+  j.add(batch_bicgstab, c, starts.p, columns.p, values.view(S, nnz), rhs.view(S, N), x.view(S, N), iterations.p, 5,
+        1e-10, 200);
   j.check = [=] {
     const auto got = x.now();
     std::vector<double> residual(size_t(S) * N);
     for (int s = 0; s < S; ++s)
       for (int i = 0; i < N; ++i) {
         double& sum = residual[size_t(s) * N + i] = -rhs[size_t(s) * N + i];
-        for (int k = start[i]; k < start[i + 1]; ++k) sum += values[size_t(s) * nnz + k] * got[size_t(s) * N + column[k]];
+        for (int k = start[i]; k < start[i + 1]; ++k)
+          sum += values[size_t(s) * nnz + k] * got[size_t(s) * N + column[k]];
       }
     const auto often = iterations.now();
     if (often[0] != 0 || often[1] < 3 || often[1] > 60) return "iterations: " + std::to_string(often[1]);

@@ -11,8 +11,8 @@ struct FastCfg {
 };
 constexpr int kCircle[16][2] = {{-3, 0}, {-3, 1}, {-2, 2}, {-1, 3}, {0, 3},  {1, 3},   {2, 2},   {3, 1},
                                 {3, 0},  {3, -1}, {2, -2}, {1, -3}, {0, -3}, {-1, -3}, {-2, -2}, {-3, -1}};
-auto fast_score = kernel("user_fast_score", [](const FastCfg& c, Tensor<const uint8_t, 2> image, Tensor<uint8_t, 2> score,
-                                               I32 threshold) {
+auto fast_score = kernel("user_fast_score", [](const FastCfg& c, Tensor<const uint8_t, 2> image,
+                                               Tensor<uint8_t, 2> score, I32 threshold) {
                     num_warps(c.warps);
                     auto y = program_id(1) * c.BH, x = program_id(0) * c.BW;
                     auto centre = cast(image.load({y, x}, {c.BH, c.BW}), i16);
@@ -119,34 +119,35 @@ Register r1("fast_corners", [](Env& e) {
 struct CfarCfg {
   int B = 512, warps = 4, guard = 2, window = 12, kind = 0, rank = 18;
 };
-auto cfar = kernel("user_cfar", [](const CfarCfg& c, Tensor<const int16_t, 3> samples, Tensor<uint8_t, 2> hits,
-                                   Ptr<int32_t> count, F32 factor) {
-              num_warps(c.warps);
-              auto pulse = program_id(1), first = program_id(0) * c.B;
-              auto power = [&](int shift) {
-                auto z = samples.load({pulse, first + shift, 0}, {1, c.B, 2});
-                auto [re, im] = split(cast(z, i32));
-                return reshape(cast(re * re + im * im, f32), {c.B});
-              };
-              auto cell = power(0);
-              Tile hit = zeros({c.B}, i1);
-              if (c.kind == 3) {
-                // the k-th smallest is below cell / factor where k are
-                Tile below = zeros({c.B}, i32);
-                for (int s = c.guard + 1; s <= c.guard + c.window; ++s)
-                  for (int side : {s, -s}) below += cast(power(side) * factor < cell, i32);
-                hit = below >= c.rank;
-              } else {
-                Tile ahead = zeros({c.B}, f32), behind = zeros({c.B}, f32);
-                for (int s = c.guard + 1; s <= c.guard + c.window; ++s) ahead += power(s), behind += power(-s);
-                auto level = c.kind == 0 ? (ahead + behind) * .5f : c.kind == 1 ? max(ahead, behind) : min(ahead, behind);
-                hit = cell > level * (factor / float(c.window));
-              }
-              hits.store({pulse, first}, expand_dims(cast(hit, u8), 0));
-              atomic_add(count + pulse, sum(cast(hit & (first + arange(0, c.B) < hits.dim(1)), i32)));
-            }).grid([](const CfarCfg& c, const auto& samples, const auto&...) {
-  return Grid{cdiv(samples.shape[1], c.B), samples.shape[0]};
-});
+auto cfar =
+    kernel("user_cfar", [](const CfarCfg& c, Tensor<const int16_t, 3> samples, Tensor<uint8_t, 2> hits,
+                           Ptr<int32_t> count, F32 factor) {
+      num_warps(c.warps);
+      auto pulse = program_id(1), first = program_id(0) * c.B;
+      auto power = [&](int shift) {
+        auto z = samples.load({pulse, first + shift, 0}, {1, c.B, 2});
+        auto [re, im] = split(cast(z, i32));
+        return reshape(cast(re * re + im * im, f32), {c.B});
+      };
+      auto cell = power(0);
+      Tile hit = zeros({c.B}, i1);
+      if (c.kind == 3) {
+        // the k-th smallest is below cell / factor where k are
+        Tile below = zeros({c.B}, i32);
+        for (int s = c.guard + 1; s <= c.guard + c.window; ++s)
+          for (int side : {s, -s}) below += cast(power(side) * factor < cell, i32);
+        hit = below >= c.rank;
+      } else {
+        Tile ahead = zeros({c.B}, f32), behind = zeros({c.B}, f32);
+        for (int s = c.guard + 1; s <= c.guard + c.window; ++s) ahead += power(s), behind += power(-s);
+        auto level = c.kind == 0 ? (ahead + behind) * .5f : c.kind == 1 ? max(ahead, behind) : min(ahead, behind);
+        hit = cell > level * (factor / float(c.window));
+      }
+      hits.store({pulse, first}, expand_dims(cast(hit, u8), 0));
+      atomic_add(count + pulse, sum(cast(hit & (first + arange(0, c.B) < hits.dim(1)), i32)));
+    }).grid([](const CfarCfg& c, const auto& samples, const auto&...) {
+      return Grid{cdiv(samples.shape[1], c.B), samples.shape[0]};
+    });
 Register r2("cfar", [](Env& e) {
   CfarCfg c;
   if (!e.big) c.B = 88, c.warps = 1;

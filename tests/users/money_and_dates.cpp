@@ -1,5 +1,5 @@
-// money_and_dates.cpp - columns of data frames: products of decimals of 128 bits, rescaled and rounded, with nulls where
-// 38 digits do not hold them; calendar fields and month arithmetic of day numbers.
+// money_and_dates.cpp - columns of data frames: products of decimals of 128 bits, rescaled and rounded, with nulls
+// where 38 digits do not hold them; calendar fields and month arithmetic of day numbers.
 #include <chrono>
 
 #include "tests/users/use.h"
@@ -139,28 +139,29 @@ Tile day_number(const Date& date) {
   auto doy = (153 * where(date.month > 2, date.month - 3, date.month + 9) + 2) / 5 + date.day - 1;
   return era * 146097 + yoe * 365 + yoe / 4 - yoe / 100 + doy - 719468;
 }
-auto calendar = kernel("user_calendar", [](const DateCfg& c, Tensor<const int32_t, 1> days, Tensor<const int16_t, 1> add,
-                                           Tensor<int16_t, 1> year, Tensor<int8_t, 1> month, Tensor<int8_t, 1> day,
-                                           Tensor<int8_t, 1> weekday, Tensor<int8_t, 1> week, Tensor<int32_t, 1> later) {
-                  num_warps(c.warps);
-                  auto at = program_id(0) * c.B;
-                  auto n = days.load({at}, {c.B});
-                  auto date = civil(n);
-                  auto iso = floor_mod(n + 3, 7);  // Monday: 0
-                  auto thursday = n - iso + 3;
-                  auto its_year = civil(thursday).year;
-                  auto first = day_number({its_year, full({c.B}, 1, i32), full({c.B}, 1, i32)});
-                  year.store({at}, cast(date.year, i16));
-                  month.store({at}, cast(date.month, i8));
-                  day.store({at}, cast(date.day, i8));
-                  weekday.store({at}, cast(iso + 1, i8));
-                  week.store({at}, cast((thursday - first) / 7 + 1, i8));
-                  auto months = date.year * 12 + date.month - 1 + cast(add.load({at}, {c.B}), i32);
-                  auto y = floor_div(months, 12), m = floor_mod(months, 12) + 1;
-                  auto leap = ((y % 4 == 0) & (y % 100 != 0)) | (y % 400 == 0);
-                  auto longest = where(m == 2, 28 + cast(leap, i32), 30 + ((m + (m >> 3)) & 1));
-                  later.store({at}, day_number({y, m, min(date.day, longest)}));
-                }).grid([](const DateCfg& c, const auto& days, const auto&...) { return Grid{cdiv(days.shape[0], c.B)}; });
+auto calendar =
+    kernel("user_calendar", [](const DateCfg& c, Tensor<const int32_t, 1> days, Tensor<const int16_t, 1> add,
+                               Tensor<int16_t, 1> year, Tensor<int8_t, 1> month, Tensor<int8_t, 1> day,
+                               Tensor<int8_t, 1> weekday, Tensor<int8_t, 1> week, Tensor<int32_t, 1> later) {
+      num_warps(c.warps);
+      auto at = program_id(0) * c.B;
+      auto n = days.load({at}, {c.B});
+      auto date = civil(n);
+      auto iso = floor_mod(n + 3, 7);  // Monday: 0
+      auto thursday = n - iso + 3;
+      auto its_year = civil(thursday).year;
+      auto first = day_number({its_year, full({c.B}, 1, i32), full({c.B}, 1, i32)});
+      year.store({at}, cast(date.year, i16));
+      month.store({at}, cast(date.month, i8));
+      day.store({at}, cast(date.day, i8));
+      weekday.store({at}, cast(iso + 1, i8));
+      week.store({at}, cast((thursday - first) / 7 + 1, i8));
+      auto months = date.year * 12 + date.month - 1 + cast(add.load({at}, {c.B}), i32);
+      auto y = floor_div(months, 12), m = floor_mod(months, 12) + 1;
+      auto leap = ((y % 4 == 0) & (y % 100 != 0)) | (y % 400 == 0);
+      auto longest = where(m == 2, 28 + cast(leap, i32), 30 + ((m + (m >> 3)) & 1));
+      later.store({at}, day_number({y, m, min(date.day, longest)}));
+    }).grid([](const DateCfg& c, const auto& days, const auto&...) { return Grid{cdiv(days.shape[0], c.B)}; });
 Register r2("calendar", [](Env& e) {
   DateCfg c;
   if (!e.big) c = {96, 1};

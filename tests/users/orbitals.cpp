@@ -111,8 +111,8 @@ Register r1("spline_orbitals", [](Env& e) {
   return j;
 });
 
-// --- Coulomb matrix: J_p = sum over q of (p | q) D_q, of pairs of s functions with exponent, place and factor; pairs of
-// blocks whose bounds (Schwarz) say that nothing comes of them are left out
+// --- Coulomb matrix: J_p = sum over q of (p | q) D_q, of pairs of s functions with exponent, place and factor; pairs
+// of blocks whose bounds (Schwarz) say that nothing comes of them are left out
 struct EriCfg {
   int BM = 32, BN = 32, warps = 4;
 };
@@ -127,7 +127,9 @@ auto coulomb_matrix =
       // pairs [5, n]: exponent, x, y, z, factor; sorted by falling bound = sqrt((p | p))
       num_warps(c.warps);
       auto p = program_id(0) * c.BM;
-      auto of = [&](int field, const auto& at, int size) { return squeeze(pairs.load({field, at}, {1, size}, {.pad = 1}), 0); };
+      auto of = [&](int field, const auto& at, int size) {
+        return squeeze(pairs.load({field, at}, {1, size}, {.pad = 1}), 0);
+      };
       std::array<Tile, 5> a;
       for (int f = 0; f < 5; ++f) a[f] = of(f, p, c.BM).col();
       Tile total = zeros({c.BM}, f64);

@@ -1,5 +1,5 @@
-// read_likelihoods.cpp - variants of genomes: the pair HMM of haplotype callers, whose insertions along a row are a scan;
-// pairs of positions that act together (epistasis), counted in planes of bits.
+// read_likelihoods.cpp - variants of genomes: the pair HMM of haplotype callers, whose insertions along a row are a
+// scan; pairs of positions that act together (epistasis), counted in planes of bits.
 #include <cstring>
 
 #include "tests/users/use.h"
@@ -8,7 +8,7 @@ namespace {
 
 // --- likelihood of a read given a haplotype: rows are bases of the read, one after the other; lanes, of the haplotype
 struct PairHmmCfg {
-  int N = 256, warps = 2;  // no haplotype is longer than N
+  int N = 256, warps = 1;  // no haplotype is longer than N
 };
 auto pair_hmm =
     kernel("user_pair_hmm", [](const PairHmmCfg& c, Ptr<const int32_t> read_start, Ptr<const uint8_t> reads,
@@ -36,8 +36,10 @@ auto pair_hmm =
         x = m * open + x * stay;
         m = m1;
         // y[j] = m[j - 1] open + y[j - 1] stay
-        auto [factor, sum] = scan({zeros({c.N}, f32) + stay, left(m, 0.f) * open}, axis(0),
-                                  [](Tile fa, Tile sa, Tile fb, Tile sb) { return std::tuple{fa * fb, sa * fb + sb}; });
+        auto [factor, sum] =
+            scan({zeros({c.N}, f32) + stay, left(m, 0.f) * open}, axis(0), [](Tile fa, Tile sa, Tile fb, Tile sb) {
+              return std::tuple{fa * fb, sa * fb + sb};
+            });
         y = sum;
       }
       auto total = sum(where(j < length, m + x, 0.f));
@@ -59,7 +61,8 @@ Register r1("pair_hmm", [](Env& e) {
   if (!e.big) rs[3] = rs[2];  // a read without bases
   auto base = [&] { return uint8_t("ACGTN"[int(e.uniform() * 4.1)]); };
   auto haps = drawn<uint8_t>(e, hs.back(), base);
-  auto reads = filled<uint8_t>(e, rs.back(), [&](size_t i) { return e.uniform() < .1 ? base() : haps.at(i * 7 % 5 + i); });
+  auto reads =
+      filled<uint8_t>(e, rs.back(), [&](size_t i) { return e.uniform() < .1 ? base() : haps.at(i * 7 % 5 + i); });
   auto quality = integers<uint8_t>(e, rs.back(), 6, 41), open = integers<uint8_t>(e, rs.back(), 20, 46);
   auto read_start = repeated(e, rs.size(), rs), hap_start = repeated(e, hs.size(), hs);
   auto out = constant<float>(e, size_t(R) * H, NAN);
@@ -115,8 +118,7 @@ auto epistasis = kernel("user_epistasis", [](const EpistasisCfg& c, Tensor<const
                        };
                        auto x = side(a, c.BM), y = side(b, c.BN);
                        for (int i = 0; i < 3; ++i)
-                         for (int k = 0; k < 3; ++k)
-                           count[i * 3 + k] += cast(popcount(x[i].col() & y[k].row()), i32);
+                         for (int k = 0; k < 3; ++k) count[i * 3 + k] += cast(popcount(x[i].col() & y[k].row()), i32);
                      }
                      return count;
                    };

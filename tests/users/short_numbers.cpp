@@ -92,17 +92,18 @@ Register r1("align16", [](Env& e) {
 struct ShuffleCfg {
   int W = 16, warps = 4;  // words of a plane per block
 };
-auto bits_apart = kernel("user_bits_apart", [](const ShuffleCfg& c, Ptr<const uint32_t> in, Ptr<uint32_t> planes, I64 n) {
-                    num_warps(c.warps);
-                    auto first = cast(program_id(0), i64) * (c.W * 32);
-                    auto i = first + reshape(arange(0, c.W * 32), {c.W, 32});
-                    auto x = load(in + i, {.mask = i < n});
-                    auto place = arange(0, 32).row();
-                    for (int b = 0; b < 32; ++b) {
-                      auto word = sum(cast(x >> b & uint32_t(1), u32) << place, axis(1));
-                      store(planes + first + (b * c.W + arange(0, c.W)), squeeze(word, 1));
-                    }
-                  }).grid([](const ShuffleCfg& c, auto, auto, int64_t n) { return Grid{cdiv(n, c.W * 32)}; });
+auto bits_apart =
+    kernel("user_bits_apart", [](const ShuffleCfg& c, Ptr<const uint32_t> in, Ptr<uint32_t> planes, I64 n) {
+      num_warps(c.warps);
+      auto first = cast(program_id(0), i64) * (c.W * 32);
+      auto i = first + reshape(arange(0, c.W * 32), {c.W, 32});
+      auto x = load(in + i, {.mask = i < n});
+      auto place = arange(0, 32).row();
+      for (int b = 0; b < 32; ++b) {
+        auto word = sum(cast(x >> b & uint32_t(1), u32) << place, axis(1));
+        store(planes + first + (b * c.W + arange(0, c.W)), squeeze(word, 1));
+      }
+    }).grid([](const ShuffleCfg& c, auto, auto, int64_t n) { return Grid{cdiv(n, c.W * 32)}; });
 auto bits_together =
     kernel("user_bits_together", [](const ShuffleCfg& c, Ptr<const uint32_t> planes, Ptr<uint32_t> out, I64 n) {
       num_warps(c.warps);

@@ -31,13 +31,13 @@ Matrix<R, C> operator*(const Matrix<R, K>& a, const Matrix<K, C>& b) {
   return c;
 }
 Matrix<3, 3> rotation(const std::array<Tile, 4>& q) {
-  const auto &[w, x, y, z] = q;
+  const auto& [w, x, y, z] = q;
   return {{1.f - 2.f * (y * y + z * z), 2.f * (x * y - w * z), 2.f * (x * z + w * y),  //
            2.f * (x * y + w * z), 1.f - 2.f * (x * x + z * z), 2.f * (y * z - w * x),  //
            2.f * (x * z - w * y), 2.f * (y * z + w * x), 1.f - 2.f * (x * x + y * y)}};
 }
 std::array<Tile, 4> rotation_back(const std::array<Tile, 4>& q, const Matrix<3, 3>& r) {
-  const auto &[w, x, y, z] = q;
+  const auto& [w, x, y, z] = q;
   return {2.f * (z * (r(1, 0) - r(0, 1)) + y * (r(0, 2) - r(2, 0)) + x * (r(2, 1) - r(1, 2))),
           2.f * (y * (r(0, 1) + r(1, 0)) + z * (r(0, 2) + r(2, 0)) + w * (r(2, 1) - r(1, 2)) -
                  2.f * x * (r(1, 1) + r(2, 2))),

@@ -22,8 +22,8 @@ static bool hasPairedUser(const Target& target, Operation* op) {
 bool isForPairs(const Target& target, Operation* op) { return hasShortPairs(target, op) && hasPairedUser(target, op); }
 
 bool widensToPairs(const Target& target, Operation* op) {
-  return isa<arith::ExtUIOp, arith::ExtSIOp>(op) &&
-         getElementTypeOrSelf(op->getOperand(0).getType()).isInteger(8) && hasPairedUser(target, op);
+  return isa<arith::ExtUIOp, arith::ExtSIOp>(op) && getElementTypeOrSelf(op->getOperand(0).getType()).isInteger(8) &&
+         hasPairedUser(target, op);
 }
 
 llvm::SmallVector<llvm::Value*, 2> widenedPairs(llvm::IRBuilderBase& b, Operation* op,
@@ -34,9 +34,9 @@ llvm::SmallVector<llvm::Value*, 2> widenedPairs(llvm::IRBuilderBase& b, Operatio
   const bool isSigned = isa<arith::ExtSIOp>(op);
   llvm::SmallVector<llvm::Value*, 2> pairs;
   for (uint32_t selector : {isSigned ? 0x9180u : 0x4140u, isSigned ? 0xB3A2u : 0x4342u})
-    pairs.push_back(b.CreateBitCast(
-        b.CreateIntrinsic(llvm::Intrinsic::nvvm_prmt, {word, b.getInt32(0), b.getInt32(selector)}),
-        llvm::FixedVectorType::get(b.getInt16Ty(), 2)));
+    pairs.push_back(
+        b.CreateBitCast(b.CreateIntrinsic(llvm::Intrinsic::nvvm_prmt, {word, b.getInt32(0), b.getInt32(selector)}),
+                        llvm::FixedVectorType::get(b.getInt16Ty(), 2)));
   return pairs;
 }
 
