@@ -11,6 +11,7 @@
 #include "compiler/targets/narrow_phis.h"
 #include "compiler/targets/order_by_use.h"
 #include "compiler/targets/own_counters.h"
+#include "compiler/targets/pair_differences.h"
 #include "compiler/targets/results_early.h"
 #include "compiler/targets/shared_starts.h"
 #include "compiler/targets/two_words.h"
@@ -187,6 +188,7 @@ llvm::Error optimize(llvm::Module& module, llvm::TargetMachine& machine, bool ag
   if (again) passes.addPass(ResultsEarly());
   passes.addPass(OrderByUse(again));
   passes.addPass(TwoWords());
+  passes.addPass(PairDifferences());
   passes.addPass(SharedStarts());
   passes.addPass(WholeFlags());
   passes.addPass(KnownDivisors(/*forHost=*/false));  // behind what moves values to their uses, into loops as well

@@ -64,6 +64,24 @@ Value* wideProduct(BinaryOperator& product, const DataLayout& layout) {
   return words.x ? assembly(b, text, "=l,r,r", b.getInt64Ty(), {words.x, words.y}) : nullptr;
 }
 
+/// Is the lowest bit all that anybody looks at?
+bool isForLowestBit(Value* number) {
+  return all_of(number->users(), [](User* user) {
+    if (match(user, m_And(m_Value(), m_One()))) return true;
+    return isa<TruncInst>(user) && (user->getType()->isIntegerTy(1) || isForLowestBit(user));
+  });
+}
+
+/// Whether the number of bits set is odd, of two words: that of the bits in which they differ. A count that all look at
+/// so; LLVM shifts and xors instead, six times.
+Value* parity(IntrinsicInst& op) {
+  if (op.getIntrinsicID() != Intrinsic::ctpop || !op.getType()->isIntegerTy(64) || !isForLowestBit(&op)) return nullptr;
+  IRBuilder<> b(&op);
+  Value* low = b.CreateTrunc(op.getArgOperand(0), b.getInt32Ty());
+  Value* high = b.CreateTrunc(b.CreateLShr(op.getArgOperand(0), 32), b.getInt32Ty());
+  return b.CreateZExt(b.CreateUnaryIntrinsic(Intrinsic::ctpop, b.CreateXor(low, high)), b.getInt64Ty());
+}
+
 /// c ? K : 0, where c says that a sum (or difference) of two words wrapped. What stands in `sum` becomes the sum that
 /// the carry comes from.
 bool takeCarry(SelectInst& select) {
@@ -149,7 +167,11 @@ PreservedAnalyses TwoWords::run(Function& function, FunctionAnalysisManager&) {
     changed = true;
   };
   for (Instruction* product : products) replace(product, wideProduct(cast<BinaryOperator>(*product), layout));
-  for (Instruction* call : calls) replace(call, extremeBeside(cast<IntrinsicInst>(*call)));
+  for (Instruction* call : calls) {
+    auto& op = cast<IntrinsicInst>(*call);
+    Value* words = parity(op);
+    replace(call, words ? words : extremeBeside(op));
+  }
   for (Instruction* choice : choices) changed |= takeCarry(cast<SelectInst>(*choice));
   return changed ? PreservedAnalyses::none() : PreservedAnalyses::all();
 }

@@ -81,3 +81,26 @@ func.func @signs(%x: !tile.view<1xi64>, %y: !tile.view<1xi64>) attributes {tile.
   tile.store %j, %y[%i : i32] : tensor<32xi64>, !tile.view<1xi64>
   return
 }
+
+// Whether the number of bits set is odd: one count of a word; a number that is also looked at otherwise is counted whole.
+// CHECK-LABEL: entry odd_bits(
+// CHECK: xor.b32
+// CHECK: popc.b32
+// CHECK-NOT: shr.u64
+// CHECK: popc.b64
+// CHECK-NOT: popc.b32
+// CHECK: ret;
+func.func @odd_bits(%x: !tile.view<1xi64>, %y: !tile.view<1xi64>) attributes {tile.kernel, tile.num_warps = 1 : i32} {
+  %i = arith.constant 0 : i32
+  %one = arith.constant dense<1> : tensor<32xi64>
+  %a = tile.load %x[%i : i32] : !tile.view<1xi64> -> tensor<32xi64>
+  %bits = math.ctpop %a : tensor<32xi64>
+  %odd = arith.andi %bits, %one : tensor<32xi64>
+  tile.store %odd, %x[%i : i32] : tensor<32xi64>, !tile.view<1xi64>
+  %b = tile.load %y[%i : i32] : !tile.view<1xi64> -> tensor<32xi64>
+  %more = math.ctpop %b : tensor<32xi64>
+  %low = arith.andi %more, %one : tensor<32xi64>
+  %sum = arith.addi %low, %more : tensor<32xi64>
+  tile.store %sum, %y[%i : i32] : tensor<32xi64>, !tile.view<1xi64>
+  return
+}

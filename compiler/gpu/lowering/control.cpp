@@ -44,8 +44,7 @@ SmallVector<size_t> Emitter::crossingOrder(Value value) const {
   if (!target.hasWgmma || !type || !type.getElementType().isIntOrFloat()) return {};
   const size_t count = values_.find(value)->second.size();
   const unsigned bits = type.getElementType().getIntOrFloatBitWidth();
-  if (!(bits == 16 && isa<FloatType>(type.getElementType()) && count % 2 == 0) && !(bits == 8 && count % 4 == 0))
-    return {};
+  if (!(bits == 16 && count % 2 == 0) && !(bits == 8 && count % 4 == 0)) return {};
   SmallVector<size_t> order;
   for (size_t i = 0; i < count; ++i) order.push_back(i);
   using layout::Digit;

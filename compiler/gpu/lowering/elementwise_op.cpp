@@ -8,6 +8,7 @@
 #include "compiler/gpu/lowering/half_pairs.h"
 #include "compiler/gpu/lowering/lowering.h"
 #include "compiler/gpu/lowering/packed_bits.h"
+#include "compiler/gpu/lowering/short_pairs.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/TypeUtilities.h"
@@ -60,6 +61,7 @@ bool emitConversion(Emitter& e, Operation* op) {
 
 /// There is an instruction for two elements of 16 bits at a time.
 bool hasHalfPairs(const Target& target, Operation* op) {
+  if (hasShortPairs(target, op)) return true;
   const bool isSign = isa<arith::NegFOp, math::AbsFOp>(op);
   if (!isSign && !isa<arith::AddFOp, arith::SubFOp, arith::MulFOp>(op)) return false;
   const Type element = getElementTypeOrSelf(op->getResult(0).getType());
@@ -107,9 +109,9 @@ class ElementwiseOp {
 
   LogicalResult emit() {
     using Way = size_t (ElementwiseOp::*)(size_t);
-    const std::array<Way, 8> ways{&ElementwiseOp::equal,       &ElementwiseOp::packedBits, &ElementwiseOp::halfPair,
-                                  &ElementwiseOp::roundedPair, &ElementwiseOp::chosenWord, &ElementwiseOp::upperHalves,
-                                  &ElementwiseOp::padding,     &ElementwiseOp::single};
+    const std::array<Way, 9> ways{&ElementwiseOp::equal,       &ElementwiseOp::packedBits,  &ElementwiseOp::halfPair,
+                                  &ElementwiseOp::roundedPair, &ElementwiseOp::chosenWord,  &ElementwiseOp::upperHalves,
+                                  &ElementwiseOp::padding,     &ElementwiseOp::widenedBytes, &ElementwiseOp::single};
     for (size_t reg = 0; reg < count_;) {
       size_t made = 0;
       for (Way way : ways)
@@ -149,10 +151,11 @@ class ElementwiseOp {
   }
 
   size_t halfPair(size_t reg) {
-    if (!hasNext(reg) || !hasHalfPairs(e_.target, op_) || llvm::none_of(op_->getOperands(), [&](Value operand) {
-          return isPair(e_.regs(operand)[reg], e_.regs(operand)[reg + 1]);
-        }))
-      return 0;
+    if (!hasNext(reg) || !hasHalfPairs(e_.target, op_)) return 0;
+    const bool isPacked = llvm::any_of(op_->getOperands(), [&](Value operand) {
+      return isPair(e_.regs(operand)[reg], e_.regs(operand)[reg + 1]);
+    });
+    if (!isPacked && !isForPairs(e_.target, op_)) return 0;
     SmallVector<llvm::Value*, 2> pairs;
     for (Value operand : op_->getOperands())
       pairs.push_back(e_.packPair(e_.regs(operand)[reg], e_.regs(operand)[reg + 1]));
@@ -178,6 +181,13 @@ class ElementwiseOp {
     results_[0].push_back(e_.b.CreateBitCast(e_.b.CreateShl(word, 16), e_.b.getFloatTy()));
     results_[0].push_back(e_.b.CreateBitCast(e_.b.CreateAnd(word, 0xffff0000u), e_.b.getFloatTy()));
     return 2;
+  }
+
+  size_t widenedBytes(size_t reg) {
+    if (!hasNext(reg) || reg + 4 > count_ || !hasNext(reg + 2) || !widensToPairs(e_.target, op_)) return 0;
+    size_t made = 0;
+    for (llvm::Value* pair : widenedPairs(e_.b, op_, held().slice(reg, 4))) made += push(pair);
+    return made;
   }
 
   size_t padding(size_t reg) {
