@@ -73,7 +73,7 @@ auto kv_splits = kernel("user_kv_splits", [](const CutCfg& c, Ptr<int32_t> split
   auto longest = max(length);
   Tile shortest = min(load(lengths + i, {.mask = mask, .other = longest}));
   if_(longest * 8 < shortest * 10, [&] { shortest = longest; });
-  auto chunk = cdiv(longest, min(cdiv(longest, max(shortest, 1)), most_splits));
+  auto chunk = cdiv(longest, clamp(cdiv(longest, max(shortest, 1)), 1, most_splits));
   auto wanted = cast(cast(multiprocessors, f32) * max(log2(cast(longest, f32) / 64.f), 1.f), i32);
   Tile programs = sequences * groups;
   if_(heads / kv_heads == 1, [&] { programs *= heads; },
@@ -96,7 +96,7 @@ Job cut(Env& e, int S, int groups, int heads, int kv_heads, int low, int high) {
     for (int s = 0; s < S; ++s) longest = std::max(longest, lengths.at(s)), shortest = std::min(shortest, lengths.at(s));
     if (longest * 8 < shortest * 10) shortest = longest;
     auto up = [](int a, int b) { return (a + b - 1) / b; };
-    const int chunk = up(longest, std::min(up(longest, std::max(shortest, 1)), most));
+    const int chunk = up(longest, std::clamp(up(longest, std::max(shortest, 1)), 1, most));
     const int wanted = int(cores * std::max(std::log2(longest / 64.), 1.));
     const int share = heads / kv_heads, programs = S * groups * (share == 1 ? heads : up(heads, std::min(16, share)));
     const int chunk2 = up(longest, std::min(up(wanted, programs), most));
