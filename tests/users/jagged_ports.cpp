@@ -16,22 +16,23 @@ struct CutCfg {
   int D = 128, BD = 128;
   bool dense_a = false;
 };
-auto split_jagged = kernel("user_split_jagged", [](const CutCfg& c, Ptr<const bfloat16> joint, Ptr<const int64_t> offsets,
-                                                   Ptr<const int64_t> offsets_b, I32 max_a, Ptr<bfloat16> a,
-                                                   Ptr<bfloat16> b) {
-  auto z = program_id(1), n = program_id(0);
-  auto begin = load(offsets + z);
-  auto begin_b = load(offsets_b + z);
-  auto length_b = load(offsets_b + z + 1) - begin_b;
-  auto length = load(offsets + z + 1) - begin;
-  auto length_a = c.dense_a ? cast(max_a, i64) : length - length_b;
-  auto begin_a = c.dense_a ? cast(max_a, i64) * z : begin - begin_b;
-  return_if(n >= length);
-  auto d = arange(0, c.BD);
-  auto v = load(joint + (begin + n) * c.D + d, {.mask = d < c.D});
-  if_(n < length_a, [&] { store(a + (begin_a + n) * c.D + d, v, {.mask = d < c.D}); },
-      [&] { store(b + (begin_b + n - length_a) * c.D + d, v, {.mask = d < c.D}); });
-});
+auto split_jagged =
+    kernel("user_split_jagged", [](const CutCfg& c, Ptr<const bfloat16> joint, Ptr<const int64_t> offsets,
+                                   Ptr<const int64_t> offsets_b, I32 max_a, Ptr<bfloat16> a, Ptr<bfloat16> b) {
+      auto z = program_id(1), n = program_id(0);
+      auto begin = load(offsets + z);
+      auto begin_b = load(offsets_b + z);
+      auto length_b = load(offsets_b + z + 1) - begin_b;
+      auto length = load(offsets + z + 1) - begin;
+      auto length_a = c.dense_a ? cast(max_a, i64) : length - length_b;
+      auto begin_a = c.dense_a ? cast(max_a, i64) * z : begin - begin_b;
+      return_if(n >= length);
+      auto d = arange(0, c.BD);
+      auto v = load(joint + (begin + n) * c.D + d, {.mask = d < c.D});
+      if_(
+          n < length_a, [&] { store(a + (begin_a + n) * c.D + d, v, {.mask = d < c.D}); },
+          [&] { store(b + (begin_b + n - length_a) * c.D + d, v, {.mask = d < c.D}); });
+    });
 Register r1("split_jagged", [](Env& e) {
   const bool big = e.big;
   const int B = big ? 512 : 6, D = big ? 256 : 20, most = big ? 1024 : 9, max_a = big ? 16 : 3;
@@ -49,7 +50,10 @@ Register r1("split_jagged", [](Env& e) {
   Job j;
   j.mbytes = 4e-6 * both[B] * D;
   auto launch = [&](CutCfg c, const int64_t* o, bfloat16* to_a, bfloat16* to_b) {
-    j.add(split_jagged.grid([=](const CutCfg&, const auto&...) { return Grid{longest, B}; }), c, joint.p, o, OB.p, max_a, to_a, to_b);
+    j.add(split_jagged.grid([=](const CutCfg&, const auto&...) {
+      return Grid{longest, B};
+    }),
+          c, joint.p, o, OB.p, max_a, to_a, to_b);
   };
   launch({D, BD, false}, O.p, a.p, b.p);
   launch({D, BD, true}, OD.p, da.p, db.p);
@@ -74,32 +78,34 @@ Register r1("split_jagged", [](Env& e) {
 struct PairCfg {
   int BM = 64, BN = 64, BK = 32, warps = 4;
 };
-auto jagged_pairs = kernel("user_jagged_pairs", [](const PairCfg& c, Ptr<const half> x, Ptr<const half> y,
-                                                   Ptr<const int64_t> offsets, Ptr<float> out, I32 M, I32 N, I32 most, I32 batches) {
-  num_warps(c.warps);
-  auto z = program_id(2);
-  auto m = program_id(0) * c.BM + arange(0, c.BM), n = program_id(1) * c.BN + arange(0, c.BN);
-  auto begin = load(offsets + z);
-  auto K = min(load(offsets + z + 1) - begin, cast(most, i64));
-  auto k = arange(0, c.BK);
-  Tile px = x + begin * M + (k.row() * M + m.col()), py = y + begin * N + (k.col() * N + n.row());
-  Tile acc = zeros({c.BM, c.BN}, f32);
-  for (auto at : range(0, cast(K, i32), c.BK)) {
-    auto there = at + k < cast(K, i32);
-    auto a = load(px, {.mask = (m < M).col() & there.row(), .other = 0});
-    auto b = load(py, {.mask = there.col() & (n < N).row(), .other = 0});
-    acc = dot(a, b, acc);
-    px += c.BK * M;
-    py += c.BK * N;
-  }
-  store(out + cast(z, i64) * M * N + (m.col() * N + n.row()), acc, {.mask = (m < M).col() & (n < N).row()});
-}).grid([](const PairCfg& c, const half*, const half*, const int64_t*, float*, int M, int N, int, int batches) {
-  return Grid{cdiv(M, c.BM), cdiv(N, c.BN), batches};
-});
+auto jagged_pairs =
+    kernel("user_jagged_pairs", [](const PairCfg& c, Ptr<const half> x, Ptr<const half> y, Ptr<const int64_t> offsets,
+                                   Ptr<float> out, I32 M, I32 N, I32 most, I32 batches) {
+      num_warps(c.warps);
+      auto z = program_id(2);
+      auto m = program_id(0) * c.BM + arange(0, c.BM), n = program_id(1) * c.BN + arange(0, c.BN);
+      auto begin = load(offsets + z);
+      auto K = min(load(offsets + z + 1) - begin, cast(most, i64));
+      auto k = arange(0, c.BK);
+      Tile px = x + begin * M + (k.row() * M + m.col()), py = y + begin * N + (k.col() * N + n.row());
+      Tile acc = zeros({c.BM, c.BN}, f32);
+      for (auto at : range(0, cast(K, i32), c.BK)) {
+        auto there = at + k < cast(K, i32);
+        auto a = load(px, {.mask = (m < M).col() & there.row(), .other = 0});
+        auto b = load(py, {.mask = there.col() & (n < N).row(), .other = 0});
+        acc = dot(a, b, acc);
+        px += c.BK * M;
+        py += c.BK * N;
+      }
+      store(out + cast(z, i64) * M * N + (m.col() * N + n.row()), acc, {.mask = (m < M).col() & (n < N).row()});
+    }).grid([](const PairCfg& c, const half*, const half*, const int64_t*, float*, int M, int N, int, int batches) {
+      return Grid{cdiv(M, c.BM), cdiv(N, c.BN), batches};
+    });
 Register r2("jagged_pairs", [](Env& e) {
   PairCfg c;
   if (!e.big) c = {16, 16, 16, 4};
-  c.BM = e.field("BM", c.BM), c.BN = e.field("BN", c.BN), c.BK = e.field("BK", c.BK), c.warps = e.field("warps", c.warps);
+  c.BM = e.field("BM", c.BM), c.BN = e.field("BN", c.BN), c.BK = e.field("BK", c.BK),
+  c.warps = e.field("warps", c.warps);
   const int B = e.big ? 256 : 5, M = e.big ? 128 : 24, N = e.big ? 256 : 19, most = e.big ? 1024 : 40;
   auto o = offsets_of(e, B, most + most / 4);
   auto x = random<half>(e, o[B] * M + 1), y = random<half>(e, o[B] * N + 1);
@@ -112,7 +118,8 @@ Register r2("jagged_pairs", [](Env& e) {
     std::vector<double> want;
     for (int z = 0; z < B; ++z) {
       const int K = int(std::min<int64_t>(o[z + 1] - o[z], most));
-      const auto one = product(M, N, K, [&](int m, int k) { return x[(o[z] + k) * M + m]; }, matrix(y, N, o[z] * N));
+      const auto one = product(
+          M, N, K, [&](int m, int k) { return x[(o[z] + k) * M + m]; }, matrix(y, N, o[z] * N));
       want.insert(want.end(), one.begin(), one.end());
     }
     return agree(out.now(), want, 1e-3, 1e-3);
@@ -196,8 +203,10 @@ Register r4("chunk_means", [](Env& e) {
   auto out = constant<float>(e, size_t(G) * H * D, NAN);
   Job j;
   j.mbytes = 2e-6 * o[B] * H * D;
-  j.add(chunk_means.grid([=](const MeanCfg& k, const auto&...) { return Grid{cdiv(D, k.BD), G, H}; }), c, x.p, out.p,
-        offsets.p, chunks.p, H, D);
+  j.add(chunk_means.grid([=](const MeanCfg& k, const auto&...) {
+    return Grid{cdiv(D, k.BD), G, H};
+  }),
+        c, x.p, out.p, offsets.p, chunks.p, H, D);
   j.check = [=] {
     std::vector<double> want(out.n);
     for (int g = 0; g < G; ++g)

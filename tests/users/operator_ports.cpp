@@ -1,5 +1,6 @@
 // operator_ports.cpp - operators of an array library as their kernels are written elsewhere: Kronecker products, inner
-// products of complex vectors in two launches, a scatter to the places of a mask in three, gradients of average pooling.
+// products of complex vectors in two launches, a scatter to the places of a mask in three, gradients of average
+// pooling.
 #include <complex>
 
 #include "tests/users/use.h"
@@ -10,19 +11,26 @@ namespace {
 struct KronCfg {
   int BM = 32, BN = 64, warps = 4;
 };
-auto kron = kernel("user_kron", [](const KronCfg& c, Ptr<const half> a, Ptr<const half> b, Ptr<half> out, I32 M, I32 N,
-                                   I32 b_rows, I32 b_columns, I64 a_batch, I64 a_row, I64 b_row, I32 batches) {
-  num_warps(c.warps);
-  auto across = cdiv(N, c.BN);
-  auto pid = program_id(0), batch = program_id(1);
-  auto m = pid / across * c.BM + arange(0, c.BM), n = pid % across * c.BN + arange(0, c.BN);
-  auto inside = (m < M).col() & (n < N).row();
-  auto first = a + cast(batch, i64) * a_batch;
-  auto x = load(first + (cast(m / b_rows, i64) * a_row).col() + (n / b_columns).row(), {.mask = inside, .other = 0});
-  auto y = load(b + (cast(m % b_rows, i64) * b_row).col() + (n % b_columns).row(), {.mask = inside, .other = 0});
-  store(out + cast(batch, i64) * M * N + (cast(m, i64) * cast(N, i64)).col() + n.row(), x * y, {.mask = inside});
-}).grid([](const KronCfg& c, const half*, const half*, half*, int M, int N, int, int, int64_t, int64_t, int64_t,
-           int batches) { return Grid{cdiv(M, c.BM) * cdiv(N, c.BN), batches}; });
+auto kron = kernel("user_kron",
+                   [](const KronCfg& c, Ptr<const half> a, Ptr<const half> b, Ptr<half> out, I32 M, I32 N, I32 b_rows,
+                      I32 b_columns, I64 a_batch, I64 a_row, I64 b_row, I32 batches) {
+                     num_warps(c.warps);
+                     auto across = cdiv(N, c.BN);
+                     auto pid = program_id(0), batch = program_id(1);
+                     auto m = pid / across * c.BM + arange(0, c.BM), n = pid % across * c.BN + arange(0, c.BN);
+                     auto inside = (m < M).col() & (n < N).row();
+                     auto first = a + cast(batch, i64) * a_batch;
+                     auto x = load(first + (cast(m / b_rows, i64) * a_row).col() + (n / b_columns).row(),
+                                   {.mask = inside, .other = 0});
+                     auto y = load(b + (cast(m % b_rows, i64) * b_row).col() + (n % b_columns).row(),
+                                   {.mask = inside, .other = 0});
+                     store(out + cast(batch, i64) * M * N + (cast(m, i64) * cast(N, i64)).col() + n.row(), x * y,
+                           {.mask = inside});
+                   })
+                .grid([](const KronCfg& c, const half*, const half*, half*, int M, int N, int, int, int64_t, int64_t,
+                         int64_t, int batches) {
+                  return Grid{cdiv(M, c.BM) * cdiv(N, c.BN), batches};
+                });
 Register r1("kron", [](Env& e) {
   KronCfg c;
   if (!e.big) c = {8, 16, 4};
@@ -52,29 +60,29 @@ Tile real_of(const Tile& x) { return std::get<0>(split(x)); }
 Tile imag_of(const Tile& x) { return std::get<1>(split(x)); }
 auto vdot_parts = kernel("user_vdot_parts", [](const VdotCfg& c, Ptr<const float> x, Ptr<const float> y,
                                                Ptr<float> middle, I64 n, I32 x_stride, I32 y_stride) {
-  auto pid = program_id(0);
-  Tile re = zeros({c.B}, f32), im = zeros({c.B}, f32);
-  auto both = arange(0, 2).row();
-  for (auto at : range(cast(pid, i64) * c.B, n, cast(num_programs(0), i64) * c.B)) {
-    auto i = at + cast(arange(0, c.B), i64);
-    auto mask = (i < n).col();
-    Tile a = load(x + (i * x_stride * 2).col() + both, {.mask = mask, .other = 0});
-    Tile b = load(y + (i * y_stride * 2).col() + both, {.mask = mask, .other = 0});
-    auto sign = c.conj ? 1.f : -1.f;
-    re += real_of(a) * real_of(b) + sign * (imag_of(a) * imag_of(b));
-    im += real_of(a) * imag_of(b) - sign * (imag_of(a) * real_of(b));
-  }
-  store(middle + 2 * pid, sum(re));
-  store(middle + 2 * pid + 1, sum(im));
-}).grid([](const VdotCfg& c, const float*, const float*, float*, int64_t n, int, int) {
+                    auto pid = program_id(0);
+                    Tile re = zeros({c.B}, f32), im = zeros({c.B}, f32);
+                    auto both = arange(0, 2).row();
+                    for (auto at : range(cast(pid, i64) * c.B, n, cast(num_programs(0), i64) * c.B)) {
+                      auto i = at + cast(arange(0, c.B), i64);
+                      auto mask = (i < n).col();
+                      Tile a = load(x + (i * x_stride * 2).col() + both, {.mask = mask, .other = 0});
+                      Tile b = load(y + (i * y_stride * 2).col() + both, {.mask = mask, .other = 0});
+                      auto sign = c.conj ? 1.f : -1.f;
+                      re += real_of(a) * real_of(b) + sign * (imag_of(a) * imag_of(b));
+                      im += real_of(a) * imag_of(b) - sign * (imag_of(a) * real_of(b));
+                    }
+                    store(middle + 2 * pid, sum(re));
+                    store(middle + 2 * pid + 1, sum(im));
+                  }).grid([](const VdotCfg& c, const float*, const float*, float*, int64_t n, int, int) {
   return Grid{std::max<int64_t>(1, std::min<int64_t>(c.parts, cdiv(n, int64_t(c.B))))};
 });
 auto vdot_sum = kernel("user_vdot_sum", [](const VdotCfg& c, Ptr<const float> middle, Ptr<float> out, I32 parts) {
-  auto i = arange(0, c.parts);
-  auto mask = i < parts;
-  store(out, sum(load(middle + 2 * i, {.mask = mask, .other = 0})));
-  store(out + 1, sum(load(middle + 2 * i + 1, {.mask = mask, .other = 0})));
-}).grid([](const VdotCfg&, const float*, float*, int) { return Grid{1}; });
+                  auto i = arange(0, c.parts);
+                  auto mask = i < parts;
+                  store(out, sum(load(middle + 2 * i, {.mask = mask, .other = 0})));
+                  store(out + 1, sum(load(middle + 2 * i + 1, {.mask = mask, .other = 0})));
+                }).grid([](const VdotCfg&, const float*, float*, int) { return Grid{1}; });
 Job inner(Env& e, int64_t n, int x_stride, int y_stride, bool conj) {
   VdotCfg c{e.big ? 1024 : 32, e.big ? 256 : 8, conj};
   auto x = random<float>(e, 2 * n * x_stride + 2), y = random<float>(e, 2 * n * y_stride + 2);
@@ -103,22 +111,24 @@ struct PlaceCfg {
   int B = 1024, blocks = 4096;
 };
 auto mask_counts = kernel("user_mask_counts", [](const PlaceCfg& c, Ptr<const bool> mask, Ptr<int32_t> counts, I32 n) {
-  auto i = program_id(0) * c.B + arange(0, c.B);
-  store(counts + program_id(0), sum(cast(load(mask + i, {.mask = i < n, .other = false}), i32)));
-}).grid([](const PlaceCfg& c, const bool*, int32_t*, int n) { return Grid{cdiv(n, c.B)}; });
+                     auto i = program_id(0) * c.B + arange(0, c.B);
+                     store(counts + program_id(0), sum(cast(load(mask + i, {.mask = i < n, .other = false}), i32)));
+                   }).grid([](const PlaceCfg& c, const bool*, int32_t*, int n) { return Grid{cdiv(n, c.B)}; });
 auto mask_sums = kernel("user_mask_sums", [](const PlaceCfg& c, Ptr<int32_t> counts, I32 blocks) {
-  auto i = arange(0, c.blocks);
-  auto x = load(counts + i, {.mask = i < blocks, .other = 0});
-  store(counts + i, cumsum(x, axis(0)) - x, {.mask = i < blocks});
-}).grid([](const PlaceCfg&, int32_t*, int) { return Grid{1}; });
+                   auto i = arange(0, c.blocks);
+                   auto x = load(counts + i, {.mask = i < blocks, .other = 0});
+                   store(counts + i, cumsum(x, axis(0)) - x, {.mask = i < blocks});
+                 }).grid([](const PlaceCfg&, int32_t*, int) { return Grid{1}; });
 auto mask_places = kernel("user_mask_places", [](const PlaceCfg& c, Ptr<float> out, Ptr<const bool> mask,
                                                  Ptr<const float> values, Ptr<const int32_t> before, I32 n) {
-  auto i = program_id(0) * c.B + arange(0, c.B);
-  auto chosen = load(mask + i, {.mask = i < n, .other = false});
-  auto k = cast(chosen, i32);
-  auto at = load(before + program_id(0)) + cumsum(k, axis(0)) - k;
-  store(out + i, load(values + at, {.mask = chosen}), {.mask = chosen});
-}).grid([](const PlaceCfg& c, float*, const bool*, const float*, const int32_t*, int n) { return Grid{cdiv(n, c.B)}; });
+                     auto i = program_id(0) * c.B + arange(0, c.B);
+                     auto chosen = load(mask + i, {.mask = i < n, .other = false});
+                     auto k = cast(chosen, i32);
+                     auto at = load(before + program_id(0)) + cumsum(k, axis(0)) - k;
+                     store(out + i, load(values + at, {.mask = chosen}), {.mask = chosen});
+                   }).grid([](const PlaceCfg& c, float*, const bool*, const float*, const int32_t*, int n) {
+  return Grid{cdiv(n, c.B)};
+});
 Register r5("masked_scatter", [](Env& e) {
   PlaceCfg c;
   if (!e.big) c = {48, 24};
@@ -146,30 +156,31 @@ struct PoolCfg {
   int B = 512, K = 3, stride = 2, pad = 1;
   bool count_pad = false;
 };
-auto avg_pool_bwd = kernel("user_avg_pool_bwd", [](const PoolCfg& c, Ptr<const bfloat16> gradient, Ptr<bfloat16> out,
-                                                   I32 H, I32 W, I32 OH, I32 OW, I32 n) {
-  auto i = program_id(0) * c.B + arange(0, c.B);
-  auto inside = i < n;
-  auto w = i % W, h = i / W % H, plane = i / (W * H);
-  auto first = [&](const Tile& x) { return max(0, (max(x + c.pad - c.K, -c.stride) + c.stride) / c.stride); };
-  auto oh = first(h), ow = first(w);
-  auto oh_end = min(OH, (h + c.pad) / c.stride + 1), ow_end = min(OW, (w + c.pad) / c.stride + 1);
-  Tile total = zeros({c.B}, f32);
-  const int most = cdiv(c.K, c.stride);
-  for (int dh = 0; dh < most; ++dh)
-    for (int dw = 0; dw < most; ++dw) {
-      auto y = oh + dh, x = ow + dw;
-      auto there = inside & (y < oh_end) & (x < ow_end);
-      auto span = [&](const Tile& o, const Tile& size) {
-        auto begin = o * c.stride - c.pad, end = min(begin + c.K, size + c.pad);
-        return c.count_pad ? end - begin : min(end, size) - max(begin, 0);
-      };
-      auto area = cast(span(y, H) * span(x, W), f32);
-      auto g = load(gradient + (min(x, ow_end - 1) + OW * min(y, oh_end - 1) + OW * OH * plane), {.mask = there});
-      total = where(there, total + cast(g, f32) / area, total);
-    }
-  store(out + i, cast(total, bf16), {.mask = inside});
-}).grid([](const PoolCfg& c, const bfloat16*, bfloat16*, int, int, int, int, int n) { return Grid{cdiv(n, c.B)}; });
+auto avg_pool_bwd =
+    kernel("user_avg_pool_bwd", [](const PoolCfg& c, Ptr<const bfloat16> gradient, Ptr<bfloat16> out, I32 H, I32 W,
+                                   I32 OH, I32 OW, I32 n) {
+      auto i = program_id(0) * c.B + arange(0, c.B);
+      auto inside = i < n;
+      auto w = i % W, h = i / W % H, plane = i / (W * H);
+      auto first = [&](const Tile& x) { return max(0, (max(x + c.pad - c.K, -c.stride) + c.stride) / c.stride); };
+      auto oh = first(h), ow = first(w);
+      auto oh_end = min(OH, (h + c.pad) / c.stride + 1), ow_end = min(OW, (w + c.pad) / c.stride + 1);
+      Tile total = zeros({c.B}, f32);
+      const int most = cdiv(c.K, c.stride);
+      for (int dh = 0; dh < most; ++dh)
+        for (int dw = 0; dw < most; ++dw) {
+          auto y = oh + dh, x = ow + dw;
+          auto there = inside & (y < oh_end) & (x < ow_end);
+          auto span = [&](const Tile& o, const Tile& size) {
+            auto begin = o * c.stride - c.pad, end = min(begin + c.K, size + c.pad);
+            return c.count_pad ? end - begin : min(end, size) - max(begin, 0);
+          };
+          auto area = cast(span(y, H) * span(x, W), f32);
+          auto g = load(gradient + (min(x, ow_end - 1) + OW * min(y, oh_end - 1) + OW * OH * plane), {.mask = there});
+          total = where(there, total + cast(g, f32) / area, total);
+        }
+      store(out + i, cast(total, bf16), {.mask = inside});
+    }).grid([](const PoolCfg& c, const bfloat16*, bfloat16*, int, int, int, int, int n) { return Grid{cdiv(n, c.B)}; });
 Job pooled(Env& e, PoolCfg c, int planes, int H, int W) {
   const int OH = (H + 2 * c.pad - c.K) / c.stride + 1, OW = (W + 2 * c.pad - c.K) / c.stride + 1, n = planes * H * W;
   auto g = random<bfloat16>(e, size_t(planes) * OH * OW), out = constant<bfloat16>(e, n, NAN);
@@ -186,8 +197,7 @@ Job pooled(Env& e, PoolCfg c, int planes, int H, int W) {
           const int h0 = std::max(h, 0), w0 = std::max(w, 0), h1 = std::min(bottom, H), w1 = std::min(right, W);
           const double area = c.count_pad ? double(bottom - h) * (right - w) : double(h1 - h0) * (w1 - w0);
           for (int a = h0; a < h1; ++a)
-            for (int b = w0; b < w1; ++b)
-              want[(size_t(p) * H + a) * W + b] += g[(size_t(p) * OH + y) * OW + x] / area;
+            for (int b = w0; b < w1; ++b) want[(size_t(p) * H + a) * W + b] += g[(size_t(p) * OH + y) * OW + x] / area;
         }
     return agree(out.now(), want, 1e-4, 8e-3);
   };

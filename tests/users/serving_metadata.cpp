@@ -10,26 +10,28 @@ struct SlotCfg {
   int B = 512;
   bool starts = true;
 };
-auto kv_indices = kernel("user_kv_indices", [](const SlotCfg& c, Ptr<const int32_t> pool, Ptr<const int64_t> request,
-                                               Ptr<const int32_t> lengths, Ptr<const int32_t> offsets,
-                                               Ptr<const int32_t> starts, Ptr<int32_t> out, I64 stride, I32 requests) {
-  auto pid = program_id(0);
-  return_if(pid >= requests);
-  auto row = load(request + pid);
-  auto to = load(offsets + pid);
-  Tile begin = zeros({}, i32), end = load(lengths + pid);
-  if (c.starts) {
-    begin = load(starts + pid);
-    end += begin;
-  }
-  for (auto k : range(cdiv(end - begin, c.B))) {
-    auto i = cast(arange(0, c.B), i64) + cast(k, i64) * c.B;
-    auto mask = i < end - begin;
-    auto data = load(pool + row * stride + begin + i, {.mask = mask});
-    store(out + to + i, data, {.mask = mask});
-  }
-}).grid([](const SlotCfg&, const int32_t*, const int64_t*, const int32_t*, const int32_t*, const int32_t*, int32_t*,
-           int64_t, int requests) { return Grid{requests}; });
+auto kv_indices =
+    kernel("user_kv_indices",
+           [](const SlotCfg& c, Ptr<const int32_t> pool, Ptr<const int64_t> request, Ptr<const int32_t> lengths,
+              Ptr<const int32_t> offsets, Ptr<const int32_t> starts, Ptr<int32_t> out, I64 stride, I32 requests) {
+             auto pid = program_id(0);
+             return_if(pid >= requests);
+             auto row = load(request + pid);
+             auto to = load(offsets + pid);
+             Tile begin = zeros({}, i32), end = load(lengths + pid);
+             if (c.starts) {
+               begin = load(starts + pid);
+               end += begin;
+             }
+             for (auto k : range(cdiv(end - begin, c.B))) {
+               auto i = cast(arange(0, c.B), i64) + cast(k, i64) * c.B;
+               auto mask = i < end - begin;
+               auto data = load(pool + row * stride + begin + i, {.mask = mask});
+               store(out + to + i, data, {.mask = mask});
+             }
+           })
+        .grid([](const SlotCfg&, const int32_t*, const int64_t*, const int32_t*, const int32_t*, const int32_t*,
+                 int32_t*, int64_t, int requests) { return Grid{requests}; });
 Register r1("kv_indices", [](Env& e) {
   SlotCfg c;
   if (!e.big) c.B = 16;
@@ -64,25 +66,25 @@ Register r1("kv_indices", [](Env& e) {
 struct CutCfg {
   int most_sequences = 1024;
 };
-auto kv_splits = kernel("user_kv_splits", [](const CutCfg& c, Ptr<int32_t> splits, Ptr<const int32_t> lengths,
-                                             I32 sequences, I32 groups, I32 heads, I32 kv_heads, I32 most_splits,
-                                             I32 multiprocessors) {
-  auto i = arange(0, c.most_sequences);
-  auto mask = i < sequences;
-  auto length = load(lengths + i, {.mask = mask, .other = 0});
-  auto longest = max(length);
-  Tile shortest = min(load(lengths + i, {.mask = mask, .other = longest}));
-  if_(longest * 8 < shortest * 10, [&] { shortest = longest; });
-  auto chunk = cdiv(longest, clamp(cdiv(longest, max(shortest, 1)), 1, most_splits));
-  auto wanted = cast(cast(multiprocessors, f32) * max(log2(cast(longest, f32) / 64.f), 1.f), i32);
-  Tile programs = sequences * groups;
-  if_(heads / kv_heads == 1, [&] { programs *= heads; },
-      [&] { programs *= cdiv(heads, min(16, heads / kv_heads)); });
-  auto chunk2 = cdiv(longest, min(cdiv(wanted, programs), most_splits));
-  auto parts = max(cdiv(length, max(chunk, 1)), cdiv(length, max(chunk2, 1)));
-  for (auto g : range(groups))
-    store(splits + i * groups + g, parts, {.mask = mask});
-}).grid([](const CutCfg&, const auto&...) { return Grid{1}; });
+auto kv_splits =
+    kernel("user_kv_splits", [](const CutCfg& c, Ptr<int32_t> splits, Ptr<const int32_t> lengths, I32 sequences,
+                                I32 groups, I32 heads, I32 kv_heads, I32 most_splits, I32 multiprocessors) {
+      auto i = arange(0, c.most_sequences);
+      auto mask = i < sequences;
+      auto length = load(lengths + i, {.mask = mask, .other = 0});
+      auto longest = max(length);
+      Tile shortest = min(load(lengths + i, {.mask = mask, .other = longest}));
+      if_(longest * 8 < shortest * 10, [&] { shortest = longest; });
+      auto chunk = cdiv(longest, clamp(cdiv(longest, max(shortest, 1)), 1, most_splits));
+      auto wanted = cast(cast(multiprocessors, f32) * max(log2(cast(longest, f32) / 64.f), 1.f), i32);
+      Tile programs = sequences * groups;
+      if_(
+          heads / kv_heads == 1, [&] { programs *= heads; },
+          [&] { programs *= cdiv(heads, min(16, heads / kv_heads)); });
+      auto chunk2 = cdiv(longest, min(cdiv(wanted, programs), most_splits));
+      auto parts = max(cdiv(length, max(chunk, 1)), cdiv(length, max(chunk2, 1)));
+      for (auto g : range(groups)) store(splits + i * groups + g, parts, {.mask = mask});
+    }).grid([](const CutCfg&, const auto&...) { return Grid{1}; });
 Job cut(Env& e, int S, int groups, int heads, int kv_heads, int low, int high) {
   CutCfg c{e.big ? 1024 : 64};
   auto lengths = integers<int32_t>(e, S, low, high);
@@ -93,7 +95,8 @@ Job cut(Env& e, int S, int groups, int heads, int kv_heads, int low, int high) {
   j.add(kv_splits, c, splits.p, lengths.p, S, groups, heads, kv_heads, most, cores);
   j.check = [=] {
     int longest = 0, shortest = 1 << 30;
-    for (int s = 0; s < S; ++s) longest = std::max(longest, lengths.at(s)), shortest = std::min(shortest, lengths.at(s));
+    for (int s = 0; s < S; ++s)
+      longest = std::max(longest, lengths.at(s)), shortest = std::min(shortest, lengths.at(s));
     if (longest * 8 < shortest * 10) shortest = longest;
     auto up = [](int a, int b) { return (a + b - 1) / b; };
     const int chunk = up(longest, std::clamp(up(longest, std::max(shortest, 1)), 1, most));
@@ -120,47 +123,58 @@ struct TableCfg {
 Tile table_at(Ptr<const int64_t> addresses, const Tile& group) {
   return pointer_to<const int32_t>(load(addresses + group));
 }
-auto block_rows = kernel("user_table_rows", [](const TableCfg& c, Ptr<const int64_t> request, Ptr<const int64_t> from,
-                                               Ptr<const int64_t> to, Ptr<const int64_t> strides,
-                                               Ptr<const int32_t> counts, I64 counts_stride, I32 batch) {
-  auto group = program_id(0), b = program_id(1);
-  auto r = load(request + b);
-  auto stride = load(strides + group);
-  auto count = load(counts + cast(group, i64) * counts_stride + r);
-  auto source = table_at(from, group) + r * stride;
-  auto target = pointer_to<int32_t>(load(to + group)) + cast(b, i64) * stride;
-  Tile i = arange(0, c.B);
-  while_([&] { return min(i) < count; }, [&] {
-    store(target + i, load(source + i, {.mask = i < count}), {.mask = i < count});
-    i += c.B;
-  });
-}).grid([](const TableCfg&, const int64_t*, const int64_t*, const int64_t*, const int64_t*, const int32_t*,
-           int64_t, int batch) { return Grid{2, batch}; });
-auto slot_mapping = kernel("user_slot_mapping", [](const TableCfg& c, Ptr<const int64_t> request,
-                                                   Ptr<const int32_t> starts, Ptr<const int64_t> positions,
-                                                   Ptr<const int64_t> tables, Ptr<const int64_t> strides,
-                                                   Ptr<const int32_t> sizes, Ptr<int64_t> slots, I64 slots_stride,
-                                                   I32 most_tokens, I32 batch) {
-  auto group = program_id(0), b = program_id(1);
-  auto out = slots + cast(group, i64) * slots_stride;
-  if_(b == batch, [&] {
-    for (auto t : range(load(starts + batch), most_tokens, c.B)) {
-      auto i = t + arange(0, c.B);
-      store(out + i, -1, {.mask = i < most_tokens});
-    }
-  }, [&] {
-    auto size = load(sizes + group);
-    auto table = table_at(tables, group) + load(request + b) * load(strides + group);
-    auto end = load(starts + b + 1);
-    for (auto t : range(load(starts + b), end, c.B)) {
-      auto i = t + arange(0, c.B);
-      auto at = load(positions + i, {.mask = i < end, .other = 0});
-      auto number = cast(load(table + at / size, {.mask = i < end}), i64);
-      store(out + i, number * size + at % size, {.mask = i < end});
-    }
-  });
-}).grid([](const TableCfg&, const int64_t*, const int32_t*, const int64_t*, const int64_t*, const int64_t*,
-           const int32_t*, int64_t*, int64_t, int, int batch) { return Grid{2, batch + 1}; });
+auto block_rows =
+    kernel("user_table_rows",
+           [](const TableCfg& c, Ptr<const int64_t> request, Ptr<const int64_t> from, Ptr<const int64_t> to,
+              Ptr<const int64_t> strides, Ptr<const int32_t> counts, I64 counts_stride, I32 batch) {
+             auto group = program_id(0), b = program_id(1);
+             auto r = load(request + b);
+             auto stride = load(strides + group);
+             auto count = load(counts + cast(group, i64) * counts_stride + r);
+             auto source = table_at(from, group) + r * stride;
+             auto target = pointer_to<int32_t>(load(to + group)) + cast(b, i64) * stride;
+             Tile i = arange(0, c.B);
+             while_([&] { return min(i) < count; },
+                    [&] {
+                      store(target + i, load(source + i, {.mask = i < count}), {.mask = i < count});
+                      i += c.B;
+                    });
+           })
+        .grid([](const TableCfg&, const int64_t*, const int64_t*, const int64_t*, const int64_t*, const int32_t*,
+                 int64_t, int batch) {
+          return Grid{2, batch};
+        });
+auto slot_mapping =
+    kernel("user_slot_mapping",
+           [](const TableCfg& c, Ptr<const int64_t> request, Ptr<const int32_t> starts, Ptr<const int64_t> positions,
+              Ptr<const int64_t> tables, Ptr<const int64_t> strides, Ptr<const int32_t> sizes, Ptr<int64_t> slots,
+              I64 slots_stride, I32 most_tokens, I32 batch) {
+             auto group = program_id(0), b = program_id(1);
+             auto out = slots + cast(group, i64) * slots_stride;
+             if_(
+                 b == batch,
+                 [&] {
+                   for (auto t : range(load(starts + batch), most_tokens, c.B)) {
+                     auto i = t + arange(0, c.B);
+                     store(out + i, -1, {.mask = i < most_tokens});
+                   }
+                 },
+                 [&] {
+                   auto size = load(sizes + group);
+                   auto table = table_at(tables, group) + load(request + b) * load(strides + group);
+                   auto end = load(starts + b + 1);
+                   for (auto t : range(load(starts + b), end, c.B)) {
+                     auto i = t + arange(0, c.B);
+                     auto at = load(positions + i, {.mask = i < end, .other = 0});
+                     auto number = cast(load(table + at / size, {.mask = i < end}), i64);
+                     store(out + i, number * size + at % size, {.mask = i < end});
+                   }
+                 });
+           })
+        .grid([](const TableCfg&, const int64_t*, const int32_t*, const int64_t*, const int64_t*, const int64_t*,
+                 const int32_t*, int64_t*, int64_t, int, int batch) {
+          return Grid{2, batch + 1};
+        });
 Register r5("block_tables", [](Env& e) {
   TableCfg c;
   if (!e.big) c.B = 16;
@@ -190,7 +204,8 @@ Register r5("block_tables", [](Env& e) {
       std::vector<double> want(size_t(B) * width[g], -7);
       for (int b = 0; b < B; ++b) {
         const size_t r = request.at(b) * width[g];
-        for (int i = 0; i < counts.at(size_t(g) * R + request.at(b)); ++i) want[size_t(b) * width[g] + i] = from[g][r + i];
+        for (int i = 0; i < counts.at(size_t(g) * R + request.at(b)); ++i)
+          want[size_t(b) * width[g] + i] = from[g][r + i];
         for (int i = starts.at(b); i < starts.at(b + 1); ++i)
           places[size_t(g) * most + i] =
               from[g][r + positions.at(i) / size[g]] * size[g] + double(positions.at(i) % size[g]);

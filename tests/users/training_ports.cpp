@@ -90,25 +90,26 @@ struct Distance {
   }
   Tile root() const { return sqrt(total); }
 };
-auto triplet = kernel("user_triplet", [](const TripletCfg& c, Tensor<const half, 2> anchor, Tensor<const half, 2> positive,
-                                         Tensor<const half, 2> negative, Tensor<float, 1> loss, F32 margin, F32 eps) {
-  num_warps(c.warps);
-  auto m = program_id(0) * c.BM;
-  Distance ap(c.BM), an(c.BM), pn(c.BM);
-  for (auto d : range(0, anchor.dim(1), c.BD)) {
-    auto there = (d + arange(0, c.BD) < anchor.dim(1)).row();
-    auto a = anchor.load({m, d}, {c.BM, c.BD}), p = positive.load({m, d}, {c.BM, c.BD});
-    auto n = negative.load({m, d}, {c.BM, c.BD});
-    ap.add(a, p, there, eps);
-    an.add(a, n, there, eps);
-    if (c.swap) pn.add(p, n, there, eps);
-  }
-  auto far = c.swap ? min(an.root(), pn.root()) : an.root();
-  loss.store({m}, squeeze(max(ap.root() - far + margin, 0.f), 1));
-}).grid([](const TripletCfg& c, const auto& a, const auto&...) { return Grid{cdiv(a.shape[0], c.BM)}; });
+auto triplet =
+    kernel("user_triplet", [](const TripletCfg& c, Tensor<const half, 2> anchor, Tensor<const half, 2> positive,
+                              Tensor<const half, 2> negative, Tensor<float, 1> loss, F32 margin, F32 eps) {
+      num_warps(c.warps);
+      auto m = program_id(0) * c.BM;
+      Distance ap(c.BM), an(c.BM), pn(c.BM);
+      for (auto d : range(0, anchor.dim(1), c.BD)) {
+        auto there = (d + arange(0, c.BD) < anchor.dim(1)).row();
+        auto a = anchor.load({m, d}, {c.BM, c.BD}), p = positive.load({m, d}, {c.BM, c.BD});
+        auto n = negative.load({m, d}, {c.BM, c.BD});
+        ap.add(a, p, there, eps);
+        an.add(a, n, there, eps);
+        if (c.swap) pn.add(p, n, there, eps);
+      }
+      auto far = c.swap ? min(an.root(), pn.root()) : an.root();
+      loss.store({m}, squeeze(max(ap.root() - far + margin, 0.f), 1));
+    }).grid([](const TripletCfg& c, const auto& a, const auto&...) { return Grid{cdiv(a.shape[0], c.BM)}; });
 Job triplets(Env& e, bool swap) {
-  const TripletCfg c = e.big ? TripletCfg{e.field("BM", 16), e.field("BD", 128), e.field("warps", 4), swap}
-                             : TripletCfg{4, 16, 4, swap};
+  const TripletCfg c =
+      e.big ? TripletCfg{e.field("BM", 16), e.field("BD", 128), e.field("warps", 4), swap} : TripletCfg{4, 16, 4, swap};
   const int N = e.big ? 131072 : 11, D = e.big ? 1000 : 37;
   auto a = random<half>(e, size_t(N) * D), p = random<half>(e, size_t(N) * D), n = random<half>(e, size_t(N) * D);
   auto loss = constant<float>(e, N, NAN);
@@ -138,39 +139,39 @@ struct CombaCfg {
   int K = 128, BK = 128, BV = 8, warps = 1;
   bool start = true, finish = true, normalise = true;
 };
-auto comba = kernel("user_comba", [](const CombaCfg& c, Ptr<const bfloat16> q, Ptr<const bfloat16> k,
-                                     Ptr<const bfloat16> v, Ptr<const bfloat16> p, Ptr<const float> g,
-                                     Ptr<const bfloat16> beta, Ptr<bfloat16> o, Ptr<const float> h0, Ptr<float> ht,
-                                     Ptr<const int64_t> offsets, F32 scale, I32 H, I32 HV, I32 V) {
-  num_warps(c.warps);
-  auto i_v = program_id(0), i_nh = program_id(1);
-  auto i_n = i_nh / HV, i_hv = i_nh % HV, i_h = i_hv / (HV / H);
-  auto bos = load(offsets + i_n), eos = load(offsets + i_n + 1);
-  auto o_k = arange(0, c.BK), o_v = i_v * c.BV + arange(0, c.BV);
-  auto mask_k = o_k < c.K, mask_v = o_v < V;
-  auto mask_h = mask_k.col() & mask_v.row();
-  Tile p_q = q + (bos * H + i_h) * c.K + o_k, p_k = k + (bos * H + i_h) * c.K + o_k;
-  Tile p_p = p + (bos * H + i_h) * c.K + o_k, p_v = v + (bos * HV + i_hv) * V + o_v;
-  Tile p_o = o + (bos * HV + i_hv) * V + o_v, p_g = g + bos * HV + i_hv, p_beta = beta + bos * HV + i_hv;
-  auto state = cast(i_nh, i64) * c.K * V + (o_k.col() * V + o_v.row());
-  Tile h = zeros({c.BK, c.BV}, f32);
-  if (c.start) h += load(h0 + state, {.mask = mask_h, .other = 0});
-  auto unit = [&](const Tile& x) { return c.normalise ? x / sqrt(sum(x * x) + 1e-6f) : x; };
-  for (auto t : range(bos, eos)) {
-    (void)t;
-    auto b_q = unit(cast(load(p_q, {.mask = mask_k, .other = 0}), f32)) * scale;
-    auto b_k = unit(cast(load(p_k, {.mask = mask_k, .other = 0}), f32));
-    auto b_p = unit(cast(load(p_p, {.mask = mask_k, .other = 0}), f32));
-    auto b_v = cast(load(p_v, {.mask = mask_v, .other = 0}), f32);
-    auto b_beta = cast(load(p_beta), f32);
-    auto error = (b_v - squeeze(sum(h * b_p.col(), axis(0)), 0)) * b_beta;
-    h = h * exp(load(p_g)) + b_k.col() * error.row();
-    store(p_o, cast(squeeze(sum(h * b_q.col(), axis(0)), 0), bf16), {.mask = mask_v});
-    p_q += H * c.K, p_k += H * c.K, p_p += H * c.K;
-    p_v += HV * V, p_o += HV * V, p_g += HV, p_beta += HV;
-  }
-  if (c.finish) store(ht + state, h, {.mask = mask_h});
-});
+auto comba = kernel(
+    "user_comba", [](const CombaCfg& c, Ptr<const bfloat16> q, Ptr<const bfloat16> k, Ptr<const bfloat16> v,
+                     Ptr<const bfloat16> p, Ptr<const float> g, Ptr<const bfloat16> beta, Ptr<bfloat16> o,
+                     Ptr<const float> h0, Ptr<float> ht, Ptr<const int64_t> offsets, F32 scale, I32 H, I32 HV, I32 V) {
+      num_warps(c.warps);
+      auto i_v = program_id(0), i_nh = program_id(1);
+      auto i_n = i_nh / HV, i_hv = i_nh % HV, i_h = i_hv / (HV / H);
+      auto bos = load(offsets + i_n), eos = load(offsets + i_n + 1);
+      auto o_k = arange(0, c.BK), o_v = i_v * c.BV + arange(0, c.BV);
+      auto mask_k = o_k < c.K, mask_v = o_v < V;
+      auto mask_h = mask_k.col() & mask_v.row();
+      Tile p_q = q + (bos * H + i_h) * c.K + o_k, p_k = k + (bos * H + i_h) * c.K + o_k;
+      Tile p_p = p + (bos * H + i_h) * c.K + o_k, p_v = v + (bos * HV + i_hv) * V + o_v;
+      Tile p_o = o + (bos * HV + i_hv) * V + o_v, p_g = g + bos * HV + i_hv, p_beta = beta + bos * HV + i_hv;
+      auto state = cast(i_nh, i64) * c.K * V + (o_k.col() * V + o_v.row());
+      Tile h = zeros({c.BK, c.BV}, f32);
+      if (c.start) h += load(h0 + state, {.mask = mask_h, .other = 0});
+      auto unit = [&](const Tile& x) { return c.normalise ? x / sqrt(sum(x * x) + 1e-6f) : x; };
+      for (auto t : range(bos, eos)) {
+        (void)t;
+        auto b_q = unit(cast(load(p_q, {.mask = mask_k, .other = 0}), f32)) * scale;
+        auto b_k = unit(cast(load(p_k, {.mask = mask_k, .other = 0}), f32));
+        auto b_p = unit(cast(load(p_p, {.mask = mask_k, .other = 0}), f32));
+        auto b_v = cast(load(p_v, {.mask = mask_v, .other = 0}), f32);
+        auto b_beta = cast(load(p_beta), f32);
+        auto error = (b_v - squeeze(sum(h * b_p.col(), axis(0)), 0)) * b_beta;
+        h = h * exp(load(p_g)) + b_k.col() * error.row();
+        store(p_o, cast(squeeze(sum(h * b_q.col(), axis(0)), 0), bf16), {.mask = mask_v});
+        p_q += H * c.K, p_k += H * c.K, p_p += H * c.K;
+        p_v += HV * V, p_o += HV * V, p_g += HV, p_beta += HV;
+      }
+      if (c.finish) store(ht + state, h, {.mask = mask_h});
+    });
 Job memory(Env& e, CombaCfg c, int B, int T, int H, int HV, int V) {
   std::vector<int64_t> off(B + 1);
   for (int b = 0; b < B; ++b) off[b + 1] = b == 1 ? off[b] : int64_t(T) * (b + 1) / B;
@@ -184,8 +185,11 @@ Job memory(Env& e, CombaCfg c, int B, int T, int H, int HV, int V) {
   const float scale = 1 / std::sqrt(float(K));
   Job j;
   j.gflop = 6e-9 * T * HV * double(K) * V;
-  j.add(comba.grid([=](const CombaCfg& x, const auto&...) { return Grid{cdiv(V, x.BV), B * HV}; }), c, q.p, k.p, v.p, p.p,
-        g.p, beta.p, o.p, c.start ? h0.p : nullptr, c.finish ? ht.p : nullptr, offsets.p, scale, H, HV, V);
+  j.add(comba.grid([=](const CombaCfg& x, const auto&...) {
+    return Grid{cdiv(V, x.BV), B * HV};
+  }),
+        c, q.p, k.p, v.p, p.p, g.p, beta.p, o.p, c.start ? h0.p : nullptr, c.finish ? ht.p : nullptr, offsets.p, scale,
+        H, HV, V);
   j.check = [=] {
     std::vector<double> want(v.n), last(S);
     for (int n = 0; n < B * HV; ++n) {
