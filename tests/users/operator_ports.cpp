@@ -157,30 +157,35 @@ struct PoolCfg {
   bool count_pad = false;
 };
 auto avg_pool_bwd =
-    kernel("user_avg_pool_bwd", [](const PoolCfg& c, Ptr<const bfloat16> gradient, Ptr<bfloat16> out, I32 H, I32 W,
-                                   I32 OH, I32 OW, I32 n) {
-      auto i = program_id(0) * c.B + arange(0, c.B);
-      auto inside = i < n;
-      auto w = i % W, h = i / W % H, plane = i / (W * H);
-      auto first = [&](const Tile& x) { return max(0, (max(x + c.pad - c.K, -c.stride) + c.stride) / c.stride); };
-      auto oh = first(h), ow = first(w);
-      auto oh_end = min(OH, (h + c.pad) / c.stride + 1), ow_end = min(OW, (w + c.pad) / c.stride + 1);
-      Tile total = zeros({c.B}, f32);
-      const int most = cdiv(c.K, c.stride);
-      for (int dh = 0; dh < most; ++dh)
-        for (int dw = 0; dw < most; ++dw) {
-          auto y = oh + dh, x = ow + dw;
-          auto there = inside & (y < oh_end) & (x < ow_end);
-          auto span = [&](const Tile& o, const Tile& size) {
-            auto begin = o * c.stride - c.pad, end = min(begin + c.K, size + c.pad);
-            return c.count_pad ? end - begin : min(end, size) - max(begin, 0);
-          };
-          auto area = cast(span(y, H) * span(x, W), f32);
-          auto g = load(gradient + (min(x, ow_end - 1) + OW * min(y, oh_end - 1) + OW * OH * plane), {.mask = there});
-          total = where(there, total + cast(g, f32) / area, total);
-        }
-      store(out + i, cast(total, bf16), {.mask = inside});
-    }).grid([](const PoolCfg& c, const bfloat16*, bfloat16*, int, int, int, int, int n) { return Grid{cdiv(n, c.B)}; });
+    kernel("user_avg_pool_bwd",
+           [](const PoolCfg& c, Ptr<const bfloat16> gradient, Ptr<bfloat16> out, I32 H, I32 W, I32 OH, I32 OW, I32 n) {
+             auto i = program_id(0) * c.B + arange(0, c.B);
+             auto inside = i < n;
+             auto w = i % W, h = i / W % H, plane = i / (W * H);
+             auto first = [&](const Tile& x) {
+               return max(0, (max(x + c.pad - c.K, -c.stride) + c.stride) / c.stride);
+             };
+             auto oh = first(h), ow = first(w);
+             auto oh_end = min(OH, (h + c.pad) / c.stride + 1), ow_end = min(OW, (w + c.pad) / c.stride + 1);
+             Tile total = zeros({c.B}, f32);
+             const int most = cdiv(c.K, c.stride);
+             for (int dh = 0; dh < most; ++dh)
+               for (int dw = 0; dw < most; ++dw) {
+                 auto y = oh + dh, x = ow + dw;
+                 auto there = inside & (y < oh_end) & (x < ow_end);
+                 auto span = [&](const Tile& o, const Tile& size) {
+                   auto begin = o * c.stride - c.pad, end = min(begin + c.K, size + c.pad);
+                   return c.count_pad ? end - begin : min(end, size) - max(begin, 0);
+                 };
+                 auto area = cast(span(y, H) * span(x, W), f32);
+                 auto g =
+                     load(gradient + (min(x, ow_end - 1) + OW * min(y, oh_end - 1) + OW * OH * plane), {.mask = there});
+                 total = where(there, total + cast(g, f32) / area, total);
+               }
+             store(out + i, cast(total, bf16), {.mask = inside});
+           })
+        .grid([](const PoolCfg& c, const auto&, const auto&, const auto&, const auto&, const auto&, const auto&,
+                 const auto& n) { return Grid{cdiv(n, c.B)}; });
 Job pooled(Env& e, PoolCfg c, int planes, int H, int W) {
   const int OH = (H + 2 * c.pad - c.K) / c.stride + 1, OW = (W + 2 * c.pad - c.K) / c.stride + 1, n = planes * H * W;
   auto g = random<bfloat16>(e, size_t(planes) * OH * OW), out = constant<bfloat16>(e, n, NAN);
