@@ -158,6 +158,20 @@ std::vector<ConfigField> config_fields() {
 template <class P>
 using HostArg = typename detail::Param<P>::Host;
 
+namespace detail {
+template <class T>
+struct Plain {
+  using type = T;
+};
+template <class T>
+struct Plain<Exact<T>> {
+  using type = T;
+};
+/// The same for a grid function, which computes with it: a `const auto& n` of one is an int and no Exact<int>.
+template <class P>
+using GridArg = typename Plain<HostArg<P>>::type;
+}  // namespace detail
+
 /// A kernel compiled for one configuration on one device.
 template <class... P>
 class Compiled : public AnyCompiled {
@@ -183,7 +197,7 @@ template <class Cfg, class... P>
 class Kernel : public AnyKernel {
  public:
   using Config = Cfg;
-  using GridFunction = std::function<Grid(const Cfg&, const HostArg<P>&...)>;
+  using GridFunction = std::function<Grid(const Cfg&, const detail::GridArg<P>&...)>;
 
   Kernel(std::string name, SrcLoc loc, Body body)
       : AnyKernel(std::move(name), loc, detail::config_fields<Cfg>(), {detail::Param<P>::info()...}, std::move(body)) {}
@@ -191,7 +205,7 @@ class Kernel : public AnyKernel {
   /// How many programs to run, from the configuration and the launch arguments: what operator() uses.
   template <class F>
   Kernel grid(F f) const {
-    constexpr bool fits = std::is_invocable_r_v<Grid, F, const Cfg&, const HostArg<P>&...>;
+    constexpr bool fits = std::is_invocable_r_v<Grid, F, const Cfg&, const detail::GridArg<P>&...>;
     static_assert(fits, "the grid function takes the configuration (NoConfig where the kernel has none) and the kernel's "
                         "host arguments and returns a Grid: (const Config& c, const auto& x, ...) with a parameter for "
                         "each of the kernel, or const auto&...");

@@ -108,6 +108,7 @@ inline Tile bitcast(Expr x, DType to) { return detail::make_tile(detail::reinter
 /// The place (row, column) of element i * columns + j of a grid that is walked in groups of `group` rows, column by
 /// column within a group (the last may have fewer rows): programs that follow each other share operands of products.
 inline std::pair<Tile, Tile> swizzle2d(Expr i, Expr j, Expr rows, Expr columns, Expr group) {
+  detail::require_positive(group, "the group of swizzle2d");
   const SrcLoc at = i.loc;
   auto op = [&](detail::Op o, const Expr& x, const Expr& y) { return Expr(detail::apply(o, x, y), at); };
   const Expr number = op(detail::Op::add, op(detail::Op::mul, i, columns), j);

@@ -93,7 +93,11 @@ class Tensor {
     return detail::make_tile(detail::view_stride(view_, i, loc), loc);
   }
   /// Address of element 0.
-  Tile ptr(SrcLoc loc = SrcLoc::current()) const { return detail::make_tile(detail::view_pointer(view_, loc), loc); }
+  Tile ptr(SrcLoc loc = SrcLoc::current()) const {
+    const detail::Value p = detail::view_pointer(view_, loc);
+    if constexpr (std::is_const_v<T>) detail::set_read_only(p);  // the view may be one that is written elsewhere
+    return detail::make_tile(p, loc);
+  }
 
  private:
   static std::array<detail::Operand, R> operands(const std::array<Expr, R>& e) {

@@ -174,7 +174,8 @@ class Ptr : public Tile {
   /// Memory that may be written may be read: a device function that reads takes Ptr<const T>.
   template <class U>
     requires(std::is_const_v<T> && std::is_same_v<U, std::remove_const_t<T>>)
-  Ptr(const Ptr<U>& other, SrcLoc loc = SrcLoc::current()) : Tile(other, loc) {}
+  Ptr(const Ptr<U>& other, SrcLoc loc = SrcLoc::current())
+      : Tile(detail::new_slot(detail::read_only_copy(Expr(other, loc)), loc), 0) {}
   Ptr& operator=(const Ptr&) = default;
   /// p = p + n: walks through memory, as p += n does.
   Ptr& operator=(const Tile& address) {

@@ -46,7 +46,11 @@ std::string argument(const KernelBinary& kernel, size_t index) {
 
 [[gnu::cold, gnu::noinline]] Status pointer_problem(const KernelBinary& kernel, size_t index, uint64_t address) {
   const ParamInfo& p = kernel.params[index];
-  if (address == 0) return user_error(fmt::format("{}: null pointer", argument(kernel, index)));
+  if (address == 0)
+    return user_error(
+        fmt::format("{}: null pointer, and the kernel uses it; an array without elements still needs an address (allocate "
+                    "one element, or do not launch)",
+                    argument(kernel, index)));
   const uint64_t natural = size_of(p.dtype);
   if (address % natural != 0)
     return user_error(fmt::format("{}: address {:#x} is not aligned for {} ({} bytes)", argument(kernel, index),

@@ -19,8 +19,10 @@ uint32_t scalar_condition(Tracer& t, const Operand& o, const char* what) {
   const TileType type = t.type_of(v);
   if (type.dtype == DType::i1 && type.shape.rank() == 0 && !type.pointer) return v.id;
   t.error(std::string(what) + " needs a scalar i1 condition, found " + type.to_string() +
-              (type.shape.rank() > 0 ? "; choose per element with where(), or combine with any() or all()"
-                                     : "; compare, e.g. x != 0"),
+              (type.shape.rank() == 0                                     ? "; compare, e.g. x != 0"
+               : type.shape.elements() == 1 && type.dtype == DType::i1 ? "; take its element with to_scalar(x)"
+               : type.shape.elements() == 1 ? "; take its element and compare, e.g. to_scalar(x) != 0"
+                                            : "; choose per element with where(), or combine with any() or all()"),
           o.loc);
   return 0;
 }
@@ -289,6 +291,40 @@ void set_read_only(Value v) {
   if (Tracer* t = Tracer::current()) t->set_read_only(v);
 }
 
+Value read_only_copy(const Operand& pointer) {
+  Tracer* t = Tracer::current();
+  if (!t) return {0};
+  const Value p = use(*t, pointer);
+  if (t->is_bad(p)) return {0};
+  // A value of its own, because the pointer it comes from stays one that may be stored through. It folds to that one.
+  OpBuilder& b = t->at_end();
+  const mlir::Location where = t->location(pointer.loc);
+  const mlir::Value zero = arith::ConstantIntOp::create(b, where, 0, 32);
+  const Value copy = t->add(ir::PtrAddOp::create(b, where, t->info(p).value, zero), t->info(p).dtype, pointer.loc,
+                            ValueKind::pointer);
+  t->set_read_only(copy);
+  return copy;
+}
+
+void require_positive(const Operand& o, const char* what) {
+  Tracer* t = Tracer::current();
+  if (t && o.kind == Operand::integer && o.i < 1)
+    t->error(std::string(what) + " must be at least 1, found " + text_of(o), o.loc);
+}
+
+/// Warps of all programs that are to share a multiprocessor: every GPU of the targets holds at most 64.
+static void check_resident_warps(Tracer& t, SrcLoc loc) {
+  constexpr int kMost = 64;
+  auto warps = t.function()->getAttrOfType<mlir::IntegerAttr>("tile.num_warps");
+  auto programs = t.function()->getAttrOfType<mlir::IntegerAttr>("tile.programs");
+  if (!warps || !programs || warps.getInt() * programs.getInt() <= kMost) return;
+  t.error("programs_per_multiprocessor(" + std::to_string(programs.getInt()) + ") of num_warps(" +
+              std::to_string(warps.getInt()) + ") are " + std::to_string(warps.getInt() * programs.getInt()) +
+              " warps; a multiprocessor holds " + std::to_string(kMost) + ", so at most " +
+              std::to_string(kMost / warps.getInt()) + " of these programs",
+          loc);
+}
+
 void set_num_warps(int n, SrcLoc loc) {
   Tracer* t = Tracer::current();
   if (!t) return;
@@ -296,6 +332,7 @@ void set_num_warps(int n, SrcLoc loc) {
   if (n != 1 && n != 2 && (n < 1 || n > 32 || n % 4 != 0))
     return t->error("num_warps must be 1, 2 or a multiple of 4 up to 32, found " + std::to_string(n), loc);
   t->function()->setAttr("tile.num_warps", t->at_end().getI32IntegerAttr(n));
+  check_resident_warps(*t, loc);
 }
 
 void set_programs(int n, SrcLoc loc) {
@@ -304,6 +341,7 @@ void set_programs(int n, SrcLoc loc) {
   if (n < 1 || n > 32)
     return t->error("programs_per_multiprocessor must be 1 to 32, found " + std::to_string(n), loc);
   t->function()->setAttr("tile.programs", t->at_end().getI32IntegerAttr(n));
+  check_resident_warps(*t, loc);
 }
 
 void set_cluster(int n, SrcLoc loc) {

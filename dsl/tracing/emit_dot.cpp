@@ -14,7 +14,10 @@ std::string fault_of(const TileType& a, const TileType& b) {
     return "operands must have 2 dims, or 3 with the number of matrices first, found " + both;
   if (rank == 3 && a.shape[0] != b.shape[0]) return "operands hold different numbers of matrices: " + both;
   if (a.shape[rank - 1] != b.shape[rank - 2])
-    return "inner dimensions do not agree: " + a.to_string() + " * " + b.to_string();
+    return "inner dimensions do not agree: " + a.to_string() + " * " + b.to_string() +
+           (a.shape[rank - 1] == b.shape[rank - 1]
+                ? "; where the second has a row for every column of the result, write dot(a, trans(b))"
+                : "");
   if (a.dtype != b.dtype && !(is_f8(a.dtype) && is_f8(b.dtype)))
     return "operands must have one element type, found " + both + "; convert one with cast(x, dtype)";
   if (!is_float(a.dtype) && a.dtype != DType::i8)

@@ -53,7 +53,10 @@ bool make_access(Tracer& t, const Operand& pointer, const Operand& mask, const O
     // Lanes come from the pointers: a wider value would write one address from many lanes.
     if (!(joint == out.shape)) {
       t.error("value of shape " + t.type_of(value->v).to_string() + " does not fit the pointers " +
-                  t.type_of(p).to_string(),
+                  t.type_of(p).to_string() +
+                  (out.shape.rank() == 0 ? "; one place takes one value, such as sum(x) or to_scalar(x), a tile wants a "
+                                           "pointer for each element, p + offsets"
+                                         : ""),
               value->loc);
       return false;
     }

@@ -137,7 +137,7 @@ TEST(Errors, Stores) {
   EXPECT_TILE_ERROR(__LINE__, "the stored value must be f16 (or narrower, of the same kind), found tile<4xf32>; convert with cast(x, f16)", [](Ptr<half> p) { store(p + arange(0, 4), zeros({4}, f32)); });
   EXPECT_TILE_ERROR(__LINE__, "store expects a pointer or a tile of pointers, found tile<4xf32>; the pointer comes first, then the value", [](Ptr<float> p) { store(zeros({4}, f32), p + arange(0, 4)); });
   EXPECT_TILE_ERROR(__LINE__, "the stored value must be f32, found tile<4xptr<f32>>, an address; load() gives what is there", [](Ptr<float> p) { store(p + arange(0, 4), p + arange(0, 4)); });
-  EXPECT_TILE_ERROR(__LINE__, "does not fit the pointers ptr<f32>", [](Ptr<float> p) { store(p, zeros({4}, f32)); });
+  EXPECT_TILE_ERROR(__LINE__, "does not fit the pointers ptr<f32>; one place takes one value, such as sum(x)", [](Ptr<float> p) { store(p, zeros({4}, f32)); });
 }
 TEST(Errors, WritesToConst) {
   EXPECT_TILE_ERROR(__LINE__, "store through a pointer to const elements", [](Ptr<const float> p) { store(p + arange(0, 4), 1.f); });
@@ -211,7 +211,7 @@ TEST(Errors, RowsByNumber) {
   EXPECT_TILE_ERROR(__LINE__, "the stored value must be f16", [](Tensor<half, 2> x) { x.scatter(arange(0, 4), 0, zeros({4, 16}, f32)); });
 }
 TEST(Errors, Dot) {
-  EXPECT_TILE_ERROR(__LINE__, "dot: inner dimensions do not agree: tile<16x32xf16> * tile<16x32xf16>", [] { auto r = dot(zeros({16, 32}, f16), zeros({16, 32}, f16)); });
+  EXPECT_TILE_ERROR(__LINE__, "dot: inner dimensions do not agree: tile<16x32xf16> * tile<16x32xf16>; where the second has a row for every column of the result, write dot(a, trans(b))", [] { auto r = dot(zeros({16, 32}, f16), zeros({16, 32}, f16)); });
   EXPECT_TILE_ERROR(__LINE__, "dot: operands must have 2 dims", [] { auto r = dot(zeros({16}, f16), zeros({16, 16}, f16)); });
   EXPECT_TILE_ERROR(__LINE__, "dot: operands must have 2 dims, or 3", [] { auto r = dot(zeros({2, 16, 16}, f16), zeros({16, 16}, f16)); });
   EXPECT_TILE_ERROR(__LINE__, "dot: operands hold different numbers of matrices", [] { auto r = dot(zeros({2, 16, 16}, f16), zeros({3, 16, 16}, f16)); });
@@ -408,6 +408,8 @@ TEST(Errors, ExitsInTheWrongPlace) {
 
 TEST(Errors, Conditions) {
   EXPECT_TILE_ERROR(__LINE__, "if_ needs a scalar i1 condition, found tile<4xi1>; choose per element with where()", [] { if_(arange(0, 4) > 2, [] {}); });
+  EXPECT_TILE_ERROR(__LINE__, "found tile<1xi1>; take its element with to_scalar(x)", [] { if_(max(arange(0, 4), axis(0)) > 2, [] {}); });
+  EXPECT_TILE_ERROR(__LINE__, "found tile<1xi32>; take its element and compare, e.g. to_scalar(x) != 0", [] { if_(max(arange(0, 4), axis(0)), [] {}); });
   EXPECT_TILE_ERROR(__LINE__, "if_ needs a scalar i1 condition, found i32; compare, e.g. x != 0", [](I32 n) { if_(n, [] {}); });
   EXPECT_TILE_ERROR(__LINE__, "while_ needs a scalar i1 condition", [](I32 n) { while_([&] { return n; }, [] {}); });
   EXPECT_TILE_ERROR(__LINE__, "the condition of while_ must not assign tile variables", [](I32 n) { Tile i = 0; while_([&] { i += 1; return i < n; }, [] {}); });
@@ -443,6 +445,15 @@ TEST(Errors, Hints) {
   EXPECT_TILE_ERROR(__LINE__, "multiple_of needs a positive number, found 0", [](I32 n) { auto r = multiple_of(n, 0); });
   EXPECT_TILE_ERROR(__LINE__, "num_warps must be 1, 2 or a multiple of 4 up to 32, found 3", [] { num_warps(3); });
   EXPECT_TILE_ERROR(__LINE__, "programs_per_multiprocessor must be 1 to 32, found 0", [] { programs_per_multiprocessor(0); });
+  EXPECT_TILE_ERROR(__LINE__, "programs_per_multiprocessor(32) of num_warps(32) are 1024 warps; a multiprocessor holds 64, so at most 2 of these programs", [] { num_warps(32); programs_per_multiprocessor(32); });
+  EXPECT_TILE_ERROR(__LINE__, "programs_per_multiprocessor(9) of num_warps(8) are 72 warps", [] { programs_per_multiprocessor(9); num_warps(8); });
+  EXPECT_TRUE(trace_of([] { num_warps(8); programs_per_multiprocessor(8); }).ok());
+  EXPECT_TILE_ERROR(__LINE__, "the group of swizzle2d must be at least 1, found 0", [](I32 n) { auto [i, j] = swizzle2d(program_id(0), program_id(1), n, n, 0); });
+  EXPECT_TILE_ERROR(__LINE__, "store through a pointer to const elements", [](Ptr<float> p) { Ptr<const float> q = p; store(q + arange(0, 4), 1.f); });
+  EXPECT_TILE_ERROR(__LINE__, "store through a pointer to const elements", [](Tensor<float, 1> x) { Tensor<const float, 1> y = x; store(y.ptr() + 1, 1.f); });
+  EXPECT_TRUE(trace_of([](Tensor<float, 1> x) { Tensor<const float, 1> y = x; store(x.ptr() + 1, load(y.ptr())); }).ok());
+  EXPECT_TILE_ERROR(__LINE__, "an atomic through a pointer to const elements", [](Ptr<float> p) { Ptr<const float> q = p; atomic_add(q, 1.f); });
+  EXPECT_TRUE(trace_of([](Ptr<float> p) { Ptr<const float> q = p; store(p + arange(0, 4), load(q + arange(0, 4))); }).ok());
   EXPECT_TILE_ERROR(__LINE__, "programs_per_cluster must be 1 or 2, found 4", [] { programs_per_cluster(4); });
   EXPECT_TILE_ERROR(__LINE__, "device_print takes numbers, found ptr<f32>", [](Ptr<float> p) { device_print("p", p); });
   EXPECT_TILE_ERROR(__LINE__, "the condition of device_assert must be i1", [](I32 n) { device_assert(n, "n"); });
