@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "compiler/targets/byte_sums.h"
+#include "compiler/targets/constant_offsets.h"
 #include "compiler/targets/invariants_late.h"
 #include "compiler/targets/known_divisors.h"
 #include "compiler/targets/llvm_passes.h"
@@ -178,6 +179,7 @@ llvm::Error optimize(llvm::Module& module, llvm::TargetMachine& machine, bool ag
     if (llvm::Error error = passes.add("loop(indvars)")) return error;  // trip counts for the unroller
     passes.addPass(llvm::LoopUnrollPass(llvm::LoopUnrollOptions(/*OptLevel=*/3, /*OnlyWhenForced=*/true)));
   }
+  passes.addPass(ConstantOffsets());
   if (llvm::Error error = passes.add(kFinish)) return error;
   passes.addPass(NarrowPhis());
   passes.addPass(SignsAsBits());

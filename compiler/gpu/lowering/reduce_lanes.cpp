@@ -16,11 +16,15 @@ using layout::Coord;
 using layout::Digit;
 using layout::Layout;
 
-/// What combines one value of every lane of the warp by itself.
 std::optional<llvm::Intrinsic::ID> Reduction::warpInstruction() {
+  return coversLanes(source_, axis_) ? warpInstruction(source_.laneReplicas() == 1) : std::nullopt;
+}
+
+/// What combines one value of every lane of the warp by itself. `once`: no two lanes hold the same one.
+std::optional<llvm::Intrinsic::ID> Reduction::warpInstruction(bool once) {
   using namespace llvm::Intrinsic;
   Operation* sole = op_.getNumResults() == 1 ? soleOperation(op_, 0) : nullptr;
-  if (!sole || !coversLanes(source_, axis_)) return std::nullopt;
+  if (!sole) return std::nullopt;
   const Type type = getElementTypeOrSelf(op_.getSources()[0].getType());
   if (type.isInteger(1))
     return llvm::TypeSwitch<Operation*, std::optional<ID>>(sole)
@@ -29,7 +33,6 @@ std::optional<llvm::Intrinsic::ID> Reduction::warpInstruction() {
         .Default([](Operation*) { return std::nullopt; });
   // Lanes that hold the same would be counted more than once.
   if (!type.isInteger(32)) return std::nullopt;
-  const bool once = source_.laneReplicas() == 1;
   return llvm::TypeSwitch<Operation*, std::optional<ID>>(sole)
       .Case<arith::AddIOp>([&](auto) { return once ? std::optional(ID{nvvm_redux_sync_add}) : std::nullopt; })
       .Case<arith::XOrIOp>([&](auto) { return once ? std::optional(ID{nvvm_redux_sync_xor}) : std::nullopt; })
@@ -42,36 +45,42 @@ std::optional<llvm::Intrinsic::ID> Reduction::warpInstruction() {
       .Default([](Operation*) { return std::nullopt; });
 }
 
+/// Whether one instruction finds the largest or smallest of one such value of every lane, as an integer.
+bool Reduction::isOrdered(llvm::Value* value) {
+  Operation* sole = op_.getNumResults() == 1 ? soleOperation(op_, 0) : nullptr;
+  return isa_and_nonnull<arith::MaxNumFOp, arith::MinNumFOp>(sole) && value->getType()->isFloatTy();
+}
+
 /// The largest or smallest of one f32 of every lane, compared as integers in the same order: one instruction instead
 /// of five rounds of shuffles that wait for each other. A NaN, which any number beats, becomes the key that every
 /// other key beats.
-bool Reduction::asOrderedIntegers(std::vector<Tuple>& partial) {
-  Operation* sole = op_.getNumResults() == 1 ? soleOperation(op_, 0) : nullptr;
-  if (partial.size() > 1 || !isa_and_nonnull<arith::MaxNumFOp, arith::MinNumFOp>(sole) ||
-      !coversLanes(source_, axis_) || !partial[0][0]->getType()->isFloatTy())
-    return false;
-  const bool isMax = isa<arith::MaxNumFOp>(sole);
+llvm::Value* Reduction::asOrderedIntegers(llvm::Value* value) {
+  const bool isMax = isa<arith::MaxNumFOp>(soleOperation(op_, 0));
   constexpr int64_t kAllButSign = 0x7fffffff;
   auto turned = [&](llvm::Value* bits) {  // there and back: negative numbers are ordered the other way round
     return e.b.CreateXor(bits, e.b.CreateAnd(e.b.CreateAShr(bits, 31), e.i32(kAllButSign)));
   };
-  llvm::Value*& value = partial[0][0];
   llvm::Value* last = isMax ? e.b.CreateNot(e.i32(kAllButSign)) : e.i32(kAllButSign);
   llvm::Value* key =
       e.b.CreateSelect(e.b.CreateFCmpUNO(value, value), last, turned(e.b.CreateBitCast(value, e.b.getInt32Ty())));
   key = e.b.CreateIntrinsic(isMax ? llvm::Intrinsic::nvvm_redux_sync_max : llvm::Intrinsic::nvvm_redux_sync_min,
                             {key, e.i32(-1)});
-  value = e.b.CreateBitCast(turned(key), e.b.getFloatTy());
-  return true;
+  return e.b.CreateBitCast(turned(key), e.b.getFloatTy());
+}
+
+llvm::Value* Reduction::byInstruction(llvm::Intrinsic::ID instruction, llvm::Value* value) {
+  const bool isVote = value->getType()->isIntegerTy(1);
+  return isVote ? e.b.CreateIntrinsic(instruction, {e.i32(-1), value})
+                : e.b.CreateIntrinsic(instruction, {value, e.i32(-1)});
 }
 
 void Reduction::acrossLanes(std::vector<Tuple>& partial) {
-  if (asOrderedIntegers(partial)) return;
+  if (partial.size() == 1 && coversLanes(source_, axis_) && isOrdered(partial[0][0])) {
+    partial[0][0] = asOrderedIntegers(partial[0][0]);
+    return;
+  }
   if (auto instruction = warpInstruction()) {
-    const bool isVote = partial[0][0]->getType()->isIntegerTy(1);
-    for (Tuple& tuple : partial)
-      tuple[0] = isVote ? e.b.CreateIntrinsic(*instruction, {e.i32(-1), tuple[0]})
-                        : e.b.CreateIntrinsic(*instruction, {tuple[0], e.i32(-1)});
+    for (Tuple& tuple : partial) tuple[0] = byInstruction(*instruction, tuple[0]);
     return;
   }
   if (voteByGroups(partial) || halveByLanes(partial)) return;
@@ -191,8 +200,7 @@ Reduction::Shared Reduction::shareAcrossLanes(std::vector<Tuple>& partial, const
   std::vector<Tuple> values;
   for (int reg : shared.regs) values.push_back(partial[reg]);
   partial = std::move(values);
-  if (asOrderedIntegers(partial)) return shared;
-  if (warpInstruction()) {
+  if (warpInstruction() || (partial.size() == 1 && coversLanes(source_, axis_) && isOrdered(partial[0][0]))) {
     acrossLanes(partial);
     return shared;
   }

@@ -112,8 +112,44 @@ void Reduction::intoTable(std::vector<Tuple> partial) {
   }
 }
 
+/// Whether all lanes of a warp want the same of many parts: read by every thread, these would take a register each, and
+/// an instruction.
+bool Reduction::lanesTakeParts(const PartsTable& table) {
+  constexpr int64_t kMany = 16, kLanes = 32;
+  return table.parts >= kMany && table.parts <= kLanes && llvm::isPowerOf2_64(static_cast<uint64_t>(table.parts)) &&
+         !source_.isPadded(axis_) && llvm::all_of(result_.lanes(), [&](const Digit& digit) {
+           return digit.dim == layout::kReplicated || digit.dim == axis_;
+         });
+}
+
+/// A lane reads a part (lanes repeat them if there are fewer), and the lanes combine them.
+std::vector<Tuple> Reduction::fromTableByLanes(const PartsTable& table) {
+  const auto parts = static_cast<int>(table.parts);
+  llvm::Value* part = e.b.CreateAnd(e.lane(), e.i32(parts - 1));
+  llvm::Value* entry = e.b.CreateAdd(entryOf(table, result_), e.b.CreateMul(part, e.i32(table.partStride)));
+  const auto instruction = warpInstruction(parts == 32);
+  std::vector<Tuple> combined;
+  for (int reg = 0; reg < result_.numRegs(); ++reg) {
+    Tuple own;
+    for (size_t i = 0; i < op_.getNumResults(); ++i)
+      own.push_back(
+          loadVector(e, place(table, i, result_.regCoord(reg), entry, 0), e.elementType(op_.getSources()[i]), 1)[0]);
+    if (isOrdered(own[0])) {
+      own[0] = asOrderedIntegers(own[0]);
+    } else if (instruction) {
+      own[0] = byInstruction(*instruction, own[0]);
+    } else {
+      for (int distance = 1; distance < parts; distance *= 2)
+        own = together(own, combine_.map(own, [&](llvm::Value* v) { return e.shuffleXor(v, distance); }), distance);
+    }
+    combined.push_back(std::move(own));
+  }
+  return combined;
+}
+
 std::vector<Tuple> Reduction::fromTable() {
   const PartsTable table = partsTable(op_);
+  if (lanesTakeParts(table)) return fromTableByLanes(table);
   const int64_t parts = table.parts;
   // The first coordinate of each part: those of padding only are left out.
   std::vector<int64_t> firstCoord(parts, 0);

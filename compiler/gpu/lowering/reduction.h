@@ -42,7 +42,10 @@ class Reduction {
   // ---- between lanes
   /// The instruction that combines one value of every lane of the warp by itself.
   std::optional<llvm::Intrinsic::ID> warpInstruction();
-  bool asOrderedIntegers(std::vector<Tuple>& partial);
+  std::optional<llvm::Intrinsic::ID> warpInstruction(bool once);
+  bool isOrdered(llvm::Value* value);
+  llvm::Value* asOrderedIntegers(llvm::Value* value);
+  llvm::Value* byInstruction(llvm::Intrinsic::ID instruction, llvm::Value* value);
   void acrossLanes(std::vector<Tuple>& partial);
   bool voteByGroups(std::vector<Tuple>& partial);
   bool halveByLanes(std::vector<Tuple>& partial);
@@ -66,6 +69,8 @@ class Reduction {
                      int64_t constantPart);
   void intoTable(std::vector<Tuple> partial);
   std::vector<Tuple> fromTable();
+  bool lanesTakeParts(const PartsTable& table);
+  std::vector<Tuple> fromTableByLanes(const PartsTable& table);
   int64_t partsOfAnAccess(const PartsTable& table);
   void readParts(const PartsTable& table, size_t operand, llvm::Value* entry, int64_t from, llvm::ArrayRef<int> regs,
                  std::vector<std::vector<Tuple>>& found);
