@@ -24,7 +24,8 @@ std::pair<Tile, Tile> in_groups(const SweptCfg& c, Tile pid, Tile M, Tile N) {
   return {first + pid % wide % size, pid % wide / size};
 }
 
-// --- many problems in one launch: addresses, sizes and strides in memory, programs that walk over all their tiles
+// --- many problems in one launch: addresses, sizes and strides in memory, programs that walk over all their tiles.
+// Sizes are multiples of the tiles: no masks
 auto swept_grouped = kernel("user_swept_grouped", [](const SweptCfg& c, Ptr<const int64_t> as, Ptr<const int64_t> bs,
                                                      Ptr<const int64_t> ys, Ptr<const int32_t> sizes,
                                                      Ptr<const int32_t> lds, I32 groups) {
@@ -43,14 +44,11 @@ auto swept_grouped = kernel("user_swept_grouped", [](const SweptCfg& c, Ptr<cons
       Tile ap = a + (m.col() * multiple_of(la, 16) + k.row()), bp = b + (k.col() * multiple_of(lb, 16) + n.row());
       Tile acc = zeros({c.BM, c.BN}, f32);
       for (auto i : range(0, cdiv(K, c.BK), {.stages = c.stages})) {
-        auto left = K - i * c.BK;
-        auto x = load(ap, {.mask = (m < M).col() & (k < left).row(), .other = 0.f});
-        auto w = load(bp, {.mask = (k < left).col() & (n < N).row(), .other = 0.f});
-        acc = dot(x, w, acc);
+        acc += dot(load(ap), load(bp));
         ap += c.BK;
         bp += c.BK * multiple_of(lb, 16);
       }
-      store(y + (m.col() * multiple_of(ly, 16) + n.row()), cast(acc, f16), {.mask = (m < M).col() & (n < N).row()});
+      store(y + (m.col() * multiple_of(ly, 16) + n.row()), cast(acc, f16));
       tile += c.programs;
     });
     last += tiles;
@@ -64,7 +62,7 @@ Register r1("swept_grouped", [](Env& e) {
   std::vector<Array<half>> A, B, Y;
   double flops = 0;
   for (int g = 0; g < G; ++g) {
-    const int M = e.big ? 1024 + 1024 * g : 20 + 17 * g, N = e.big ? 4096 : 48, K = e.big ? 2048 : g == 1 ? 16 : 64;
+    const int M = e.big ? 1024 + 1024 * g : c.BM * g, N = e.big ? 4096 : 2 * c.BN, K = e.big ? 2048 : g == 1 ? c.BK : 4 * c.BK;
     A.push_back(random<half>(e, size_t(M) * K)), B.push_back(random<half>(e, size_t(K) * N));
     Y.push_back(constant<half>(e, size_t(M) * N, NAN));
     as.push_back(int64_t(A[g].p)), bs.push_back(int64_t(B[g].p)), ys.push_back(int64_t(Y[g].p));
