@@ -387,11 +387,21 @@ Result<KernelBinary> compileGpu(mlir::ModuleOp module, mlir::func::FuncOp kernel
                                 DiagnosticCollector& diagnostics) {
   mlir::OwningOpRef<mlir::ModuleOp> given = module.clone();
   bool fitsOneWarp = false;
-  auto first = compileGpuOnce(module, *given, kernel, binary, target, options, observer, diagnostics, fitsOneWarp);
+  std::vector<Diagnostic> warnings;  // of the first code: nobody wants them of code that is not kept
+  CompileOptions held = options;
+  if (options.onRemark)
+    held.onRemark = [&](const Diagnostic& d) {
+      d.severity == Severity::warning ? warnings.push_back(d) : options.onRemark(d);
+    };
+  auto first = compileGpuOnce(module, *given, kernel, binary, target, held, observer, diagnostics, fitsOneWarp);
+  auto keepFirst = [&] {
+    for (const Diagnostic& d : warnings) options.onRemark(d);
+    return std::move(first);
+  };
   const bool isOurs = !options.numWarps && !(*findKernel(*given))->hasAttr("tile.num_warps");
   const int warps = first && isOurs ? warpsToTry(*first, fitsOneWarp, target) : 0;
   const bool withoutRoles = first && !warps && lacksRegistersForRoles(*first);
-  if (!warps && !withoutRoles) return first;
+  if (!warps && !withoutRoles) return keepFirst();
   // What the second try says and dumps counts only if it is kept.
   std::vector<std::pair<std::string, std::string>> stages;
   StageSink later{options.stages ? options.stages->wants : nullptr,
@@ -405,7 +415,7 @@ Result<KernelBinary> compileGpu(mlir::ModuleOp module, mlir::func::FuncOp kernel
   mlir::OwningOpRef<mlir::ModuleOp> copy = given->clone();
   auto second = compileGpuOnce(*copy, *given, *findKernel(*copy), std::move(binary), target, with, Observer(with), quiet,
                                fitsOneWarp);
-  if (!second || !isKept(*first, *second, target, options)) return first;
+  if (!second || !isKept(*first, *second, target, options)) return keepFirst();
   second->varies_with_grid = first->varies_with_grid;  // a given number of warps does not
   for (const auto& [stage, text] : stages) observer.dump(stage, text);
   if (options.onRemark) {
