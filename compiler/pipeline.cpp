@@ -335,21 +335,33 @@ int spilledBytes(const KernelBinary& binary) {
   return binary.resources.spill_store_bytes + binary.resources.spill_load_bytes;
 }
 
+bool serialises(const KernelBinary& binary) { return binary.resources.log.find("C75") != std::string::npos; }
+bool hasRoles(const KernelBinary& binary) { return binary.persistent || !binary.tensor_maps.empty(); }
+
 /// Another number of warps that is worth a try, where nobody said how many there are; 0: none.
 int warpsToTry(const KernelBinary& first, bool fitsOneWarp, const Target& target) {
   constexpr int kFewBytes = 64;
-  const bool hasRoles = first.persistent || !first.tensor_maps.empty();
   const int warps = static_cast<int>(first.threads) / target.lanes;
   if (fitsOneWarp) return 1;
-  return spilledBytes(first) > kFewBytes && !hasRoles && warps >= 4 && 2 * warps * target.lanes <= target.maxThreads
+  return spilledBytes(first) > kFewBytes && !hasRoles(first) && warps >= 4 &&
+                 2 * warps * target.lanes <= target.maxThreads
              ? 2 * warps
              : 0;
 }
 
-/// Whether the code of other warps is kept. Twice as many: if it spills a quarter or less of what the first did. One: if
-/// it does not spill, and as many programs as a multiprocessor can have, have the registers (few programs have them).
+/// Whether consumers of roles hold more than they have registers for, so that threads without a producer beside them
+/// may do better: products that the assembler lets wait for each other, or many words in memory.
+bool lacksRegistersForRoles(const KernelBinary& first) {
+  constexpr int kManyBytes = 256;
+  return hasRoles(first) && (serialises(first) || spilledBytes(first) > kManyBytes);
+}
+
+/// Whether the second code is kept. Without roles: if it spills a quarter or less, and its products run on. Twice as many
+/// warps: if it spills a quarter or less of what the first did. One: if it does not spill, and as many programs as a
+/// multiprocessor can have, have the registers (few programs have them).
 bool isKept(const KernelBinary& first, const KernelBinary& other, const Target& target, const CompileOptions& options) {
   constexpr int kPrograms = 32;
+  if (hasRoles(first) && !hasRoles(other)) return !serialises(other) && 4 * spilledBytes(other) <= spilledBytes(first);
   if (other.threads > first.threads) return 4 * spilledBytes(other) <= spilledBytes(first);
   return spilledBytes(other) <= spilledBytes(first) &&
          (options.fewPrograms ||
@@ -357,39 +369,58 @@ bool isKept(const KernelBinary& first, const KernelBinary& other, const Target& 
                                                 target.registersPerSm));
 }
 
-/// The number of warps, where it was our choice, is one made before anything was known of layouts: what came of it shows
-/// whether another had better be tried.
+/// Why the second code is the better one, for those who ask.
+std::string whyKept(const KernelBinary& first, const KernelBinary& second, const Target& target) {
+  if (hasRoles(first) && !hasRoles(second))
+    return serialises(first) ? "no producer warps: consumers have too few registers, and products wait for each other"
+                             : "no producer warps: consumers spill " + std::to_string(spilledBytes(first)) + " bytes";
+  const int warps = static_cast<int>(second.threads) / target.lanes;
+  return warps == 1 ? "one warp: steps of a loop are too small for several, which would wait for each other"
+                    : std::to_string(warps) + " warps: threads of half as many spill " +
+                          std::to_string(spilledBytes(first)) + " bytes";
+}
+
+/// Roles, and the number of warps where it was our choice, are chosen before anything is known of layouts and registers:
+/// what came of it shows whether another choice had better be tried.
 Result<KernelBinary> compileGpu(mlir::ModuleOp module, mlir::func::FuncOp kernel, KernelBinary binary,
                                 const Target& target, const CompileOptions& options, const Observer& observer,
                                 DiagnosticCollector& diagnostics) {
   mlir::OwningOpRef<mlir::ModuleOp> given = module.clone();
   bool fitsOneWarp = false;
-  auto first = compileGpuOnce(module, *given, kernel, binary, target, options, observer, diagnostics, fitsOneWarp);
+  std::vector<Diagnostic> warnings;  // of the first code: nobody wants them of code that is not kept
+  CompileOptions held = options;
+  if (options.onRemark)
+    held.onRemark = [&](const Diagnostic& d) {
+      d.severity == Severity::warning ? warnings.push_back(d) : options.onRemark(d);
+    };
+  auto first = compileGpuOnce(module, *given, kernel, binary, target, held, observer, diagnostics, fitsOneWarp);
+  auto keepFirst = [&] {
+    for (const Diagnostic& d : warnings) options.onRemark(d);
+    return std::move(first);
+  };
   const bool isOurs = !options.numWarps && !(*findKernel(*given))->hasAttr("tile.num_warps");
   const int warps = first && isOurs ? warpsToTry(*first, fitsOneWarp, target) : 0;
-  if (!warps) return first;
+  const bool withoutRoles = first && !warps && lacksRegistersForRoles(*first);
+  if (!warps && !withoutRoles) return keepFirst();
   // What the second try says and dumps counts only if it is kept.
   std::vector<std::pair<std::string, std::string>> stages;
   StageSink later{options.stages ? options.stages->wants : nullptr,
                   [&](const std::string& stage, const std::string& text) { stages.emplace_back(stage, text); }};
   CompileOptions with = options;
-  with.numWarps = warps;
+  if (warps) with.numWarps = warps;
+  with.useTma &= !withoutRoles;
   with.onRemark = nullptr;
   if (options.stages) with.stages = &later;
   DiagnosticCollector quiet(module->getContext(), nullptr);
   mlir::OwningOpRef<mlir::ModuleOp> copy = given->clone();
   auto second = compileGpuOnce(*copy, *given, *findKernel(*copy), std::move(binary), target, with, Observer(with), quiet,
                                fitsOneWarp);
-  if (!second || !isKept(*first, *second, target, options)) return first;
+  if (!second || !isKept(*first, *second, target, options)) return keepFirst();
   second->varies_with_grid = first->varies_with_grid;  // a given number of warps does not
   for (const auto& [stage, text] : stages) observer.dump(stage, text);
   if (options.onRemark) {
     const SourcePlace at = sourcePlace(kernel.getLoc());
-    const std::string why =
-        warps == 1 ? "one warp: steps of a loop are too small for several, which would wait for each other"
-                   : std::to_string(warps) + " warps: threads of half as many spill " +
-                         std::to_string(spilledBytes(*first)) + " bytes";
-    options.onRemark({Severity::remark, why, at.file, at.line, at.column, {}});
+    options.onRemark({Severity::remark, whyKept(*first, *second, target), at.file, at.line, at.column, {}});
   }
   return second;
 }

@@ -6,11 +6,12 @@ namespace {
 
 // --- gradients of causal attention as the tutorial has them: keys and values of a block, queries of a block
 struct BackCfg {
-  int M1 = 32, N1 = 128, M2 = 128, N2 = 32, D = 64;
+  int M1 = 32, N1 = 128, M2 = 128, N2 = 32, D = 64, warps = 0, stages = 0;  // 0: nothing said
 };
 auto tutorial_dkdv = kernel("user_tutorial_dkdv", [](const BackCfg& c, Ptr<const half> Q, Ptr<const half> K, Ptr<const half> V,
                                                      Ptr<const half> DO, Ptr<const float> M, Ptr<const float> D,
                                                      Ptr<half> DK, Ptr<half> DV, F32 scale, I32 T, I32) {
+  if (c.warps) num_warps(c.warps);
   auto at = cast(program_id(1), i64) * T;
   auto start = program_id(0) * c.N1;
   auto n = start + arange(0, c.N1), d = arange(0, c.D);
@@ -18,7 +19,7 @@ auto tutorial_dkdv = kernel("user_tutorial_dkdv", [](const BackCfg& c, Ptr<const
   auto v = load(V + at * c.D + (n.col() * c.D + d.row()), {.mask = (n < T).col()});
   Tile dk = zeros({c.N1, c.D}, f32), dv = zeros({c.N1, c.D}, f32);
   auto inner = [&](Expr low, Expr high, int step, bool diagonal) {
-    for (auto i : range(low, high, step)) {
+    for (auto i : range(low, high, step, {.stages = c.stages})) {
       auto m = i + arange(0, step);
       auto qT = load(Q + at * c.D + (m.row() * c.D + d.col()), {.mask = (m < T).row()});
       auto top = load(M + at + m, {.mask = m < T});
@@ -41,6 +42,7 @@ auto tutorial_dkdv = kernel("user_tutorial_dkdv", [](const BackCfg& c, Ptr<const
 auto tutorial_dq = kernel("user_tutorial_dq", [](const BackCfg& c, Ptr<const half> Q, Ptr<const half> K, Ptr<const half> V,
                                                  Ptr<const half> DO, Ptr<const float> M, Ptr<const float> D, Ptr<half> DQ,
                                                  I32 T, I32) {
+  if (c.warps) num_warps(c.warps);
   auto at = cast(program_id(1), i64) * T;
   auto start = program_id(0) * c.M2;
   auto m = start + arange(0, c.M2), d = arange(0, c.D);
@@ -49,7 +51,7 @@ auto tutorial_dq = kernel("user_tutorial_dq", [](const BackCfg& c, Ptr<const hal
   auto top = load(M + at + m, {.mask = m < T}).col(), Di = load(D + at + m, {.mask = m < T}).col();
   Tile dq = zeros({c.M2, c.D}, f32);
   auto inner = [&](Expr low, Expr high, int step, bool diagonal) {
-    for (auto i : range(low, high, step)) {
+    for (auto i : range(low, high, step, {.stages = c.stages})) {
       auto n = i + arange(0, step);
       auto kT = load(K + at * c.D + (n.row() * c.D + d.col()), {.mask = (n < T).row()});
       auto vT = load(V + at * c.D + (n.row() * c.D + d.col()), {.mask = (n < T).row()});
@@ -67,6 +69,7 @@ Register r1("tutorial_bwd", [](Env& e) {
   BackCfg c;
   if (!e.big) c = {32, 32, 32, 32, 32};
   c.M1 = e.field("M1", c.M1), c.N1 = e.field("N1", c.N1), c.M2 = e.field("M2", c.M2), c.N2 = e.field("N2", c.N2);
+  c.warps = e.field("warps", c.warps), c.stages = e.field("stages", c.stages), c.D = e.field("D", c.D);
   const int Z = e.big ? 64 : 2, T = e.big ? 2048 : 77, D = c.D;
   const size_t n = size_t(Z) * T * D;
   // K comes multiplied by scale / ln 2, as the tutorial's first step leaves it
@@ -112,11 +115,12 @@ Register r1("tutorial_bwd", [](Env& e) {
 
 // --- one query per sequence and group of heads over pages, parts of the sequence apart, then put together
 struct PartsCfg {
-  int H = 16, BN = 32, D = 128, parts = 8;
+  int H = 16, BN = 32, D = 128, parts = 8, warps = 0, stages = 0;  // 0: nothing said
 };
 auto page_parts = kernel("user_page_parts", [](const PartsCfg& c, Ptr<const half> Q, Ptr<const half> K, Ptr<const half> V,
                                                Ptr<const int32_t> table, Ptr<const int32_t> lengths, Ptr<float> out,
                                                Ptr<float> logs, F32 scale, I32, I32 heads, I32 group, I32 pages, I32 page) {
+                    if (c.warps) num_warps(c.warps);
                     auto b = program_id(0), g = program_id(1), part = program_id(2);
                     auto length = load(lengths + b);
                     auto each = cdiv(length, c.parts);
@@ -126,7 +130,7 @@ auto page_parts = kernel("user_page_parts", [](const PartsCfg& c, Ptr<const half
                     auto in = (h < group).col();
                     auto q = load(Q + ((b * heads + head).col() * c.D + d.row()), {.mask = in});
                     Tile most = full({c.H}, -INFINITY, f32), all = zeros({c.H}, f32), acc = zeros({c.H, c.D}, f32);
-                    for (auto i : range(begin, end, c.BN)) {
+                    for (auto i : range(begin, end, c.BN, {.stages = c.stages})) {
                       auto n = i + arange(0, c.BN);
                       auto at = load(table + b * pages + n / page, {.mask = n < end, .other = 0});
                       auto row = cast(at * page + n % page, i64) * (heads / group) + g;
@@ -163,6 +167,7 @@ Register r2("page_parts", [](Env& e) {
   PartsCfg c;
   if (!e.big) c = {16, 16, 32, 3};
   c.BN = e.field("BN", c.BN), c.parts = e.field("parts", c.parts);
+  c.warps = e.field("warps", c.warps), c.stages = e.field("stages", c.stages);
   const int B = e.big ? 64 : 3, heads = e.big ? 32 : 4, group = e.big ? 8 : 2, page = 16, D = c.D, kv = heads / group;
   const int longest = e.big ? 4096 : 70, pages = cdiv(longest, page);
   auto length = [=](size_t b) { return e.big ? 3000 + int(b) * 17 % 1096 : int(b) * 29 + 5; };

@@ -3,7 +3,9 @@
 //
 // One tile.mma is one group: fence, all k steps of all row and column blocks, commit. Accumulators are tied operands of
 // the instructions and of the wait, so that their values flow: LLVM cannot move a use over the wait, the assembler sees
-// one set of registers. A product that starts from zero says so to its first instructions, and no zeros are made.
+// one set of registers. A product that starts from zero says so to its first instructions, and no zeros are made. Blocks
+// of rows come one after the other, each with all its k steps: where registers do not suffice, the assembler moves a
+// block's accumulators once for a product; were steps outermost, it would move them at every step.
 //
 // A product whose first operand the threads read from shared memory (dialect/products.h) is several groups of
 // kFragmentSteps k steps. Each reads its fragments while the group before runs, behind a wait for the group before
@@ -158,8 +160,8 @@ LogicalResult emitWgmma(Emitter& e, MmaOp op) {
       for (int rep = 0; rep < reps; ++rep) registers.push_back(inRegisters->at(rep, step));
     e.b.CreateIntrinsic(Intrinsic::nvvm_wgmma_fence_sync_aligned, {});
     GroupOfProducts group(e, op, acc, fromZero && begin == 0);
-    for (int step = begin; step < end; ++step) {
-      for (int rep = 0; rep < reps; ++rep) {
+    for (int rep = 0; rep < reps; ++rep) {  // all steps of 64 rows, then the next 64: see above
+      for (int step = begin; step < end; ++step) {
         DescriptorPlace a;
         if (first) {
           const layout::OperandDescriptor& rows = first->operand();
