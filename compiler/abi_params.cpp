@@ -2,6 +2,8 @@
 #include "compiler/abi_params.h"
 
 #include "compiler/dialect/dialect.h"
+#include "llvm/ADT/DenseSet.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 
 namespace tile::ir {
 
@@ -34,6 +36,20 @@ std::optional<DType> dtypeOf(mlir::Type type) {
 
 namespace {
 
+/// Nothing follows from the value: a copy, or a place behind it, that nobody reads is dead code.
+bool isUnread(mlir::Value value) {
+  llvm::SmallVector<mlir::Value> values{value};
+  llvm::DenseSet<mlir::Operation*> seen;
+  while (!values.empty())
+    for (mlir::Operation* user : values.pop_back_val().getUsers()) {
+      if (!seen.insert(user).second) continue;
+      if (user->getNumRegions() || user->hasTrait<mlir::OpTrait::IsTerminator>() || !mlir::isMemoryEffectFree(user))
+        return false;
+      values.append(user->result_begin(), user->result_end());
+    }
+  return true;
+}
+
 // What the code may rely on is what every launch then checks.
 void takePromises(mlir::func::FuncOp kernel, unsigned index, ParamInfo& p) {
   auto number = [&](llvm::StringRef name) -> int64_t {
@@ -46,7 +62,7 @@ void takePromises(mlir::func::FuncOp kernel, unsigned index, ParamInfo& p) {
   p.multiple_of = powerOfTwoIn(number("tile.multiple_of"));
   p.one = kernel.getArgAttr(index, "tile.one") != nullptr;
   // What no code looks at (the bias of a configuration without one) need not be there.
-  const bool isUnused = p.kind == ParamInfo::pointer && kernel.getArgument(index).use_empty();
+  const bool isUnused = p.kind == ParamInfo::pointer && isUnread(kernel.getArgument(index));
   p.nullable = isUnused || kernel.getArgAttr(index, "tile.nullable") != nullptr;
   if (p.kind != ParamInfo::view) return;
   if (auto unit = kernel.getArgAttrOfType<mlir::IntegerAttr>(index, "tile.unit_stride");

@@ -122,6 +122,16 @@ AxisFacts floorRemAxis(const AxisFacts& a, int64_t divisor) {
   return r;
 }
 
+AxisFacts shorterRunsAxis(const AxisFacts& a, int64_t most) {
+  AxisFacts r = a;
+  for (size_t d = 0; d < r.contiguity.size(); ++d) {
+    if (a.contiguity[d] <= most) continue;
+    r.contiguity[d] = std::gcd(a.contiguity[d], most);
+    r.divisibility[d] = firstsDivisibility(a, d, r.contiguity[d]);
+  }
+  return r;
+}
+
 AxisFacts eitherAxis(const AxisFacts& a, const AxisFacts& b) {
   return withoutRuns(a, b, std::min(elementDivisibility(a), elementDivisibility(b)));
 }

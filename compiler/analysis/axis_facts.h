@@ -29,6 +29,8 @@ AxisFacts mulAxis(const AxisFacts& a, const AxisFacts& b);
 /// is the same for all elements: `divisor` or a multiple of it; a quotient tells more where it `isKnown` to be `divisor`.
 AxisFacts floorDivAxis(const AxisFacts& a, int64_t divisor, bool isKnown = true);
 AxisFacts floorRemAxis(const AxisFacts& a, int64_t divisor);
+/// The same with runs of at most this many elements, a power of two.
+AxisFacts shorterRunsAxis(const AxisFacts& a, int64_t most);
 /// Elementwise choice between a and b (min, max); or by a condition with its own constancy.
 AxisFacts eitherAxis(const AxisFacts& a, const AxisFacts& b);
 AxisFacts selectAxis(const AxisFacts& condition, const AxisFacts& a, const AxisFacts& b);

@@ -95,13 +95,14 @@ class Rules {
                        join(range(1), range(2)));
         })
         .Case<arith::ExtSIOp>([&](auto ext) {
-          const bool isBool = integerBits(ext.getIn().getType()) == 1;  // extends to 0 or -1
-          return found(isBool ? ofEqualOperands() : axis(0), isBool ? Range{-1, 0} : range(0));
+          const unsigned from = integerBits(ext.getIn().getType());
+          if (from == 1) return found(ofEqualOperands(), {-1, 0});
+          return found(ofSignExtension(from), range(0));
         })
         .Case<arith::ExtUIOp>([&](auto ext) { return ofZeroExtension(integerBits(ext.getIn().getType())); })
         .Case<arith::TruncIOp>([&](auto o) {
           if (bits_ == 1) return found(ofEqualOperands(), {0, 1});
-          return found(axis(0), wrapped(exact(o, range(0)), bits_));
+          return found(ofFewBits(), wrapped(exact(o, range(0)), bits_));
         })
         .Case<arith::CmpIOp>([&](auto cmp) { return found(comparedAxis(cmp), comparedRange(cmp)); })
         .Case<GatherOp>([&](auto gather) { return ofGather(gather); })
@@ -221,7 +222,21 @@ class Rules {
     const Range r = in.isNonNegative() ? in : Range{0, from >= 64 ? fullRange(64).max : (int64_t{1} << from) - 1};
     // Without a sign the bits mean the same; with one, runs may jump where the sign changes, but not runs aligned to
     // their own length.
-    return found(in.isNonNegative() || from == 1 ? axis(0) : floorRemAxis(axis(0), kZeroDivisibility), r);
+    const int64_t all = from < kManyBits ? int64_t{1} << from : kZeroDivisibility;
+    return found(in.isNonNegative() || from == 1 ? axis(0) : floorRemAxis(axis(0), all), r);
+  }
+
+  // Runs of narrow integers go on where these begin again: 127, -128.
+  static constexpr unsigned kManyBits = 32;  ///< places of 32 bits are taken not to wrap
+
+  /// Wider, such runs end there. Those do not get there that lack one of both numbers.
+  AxisFacts ofSignExtension(unsigned from) const {
+    return from < kManyBits && range(0) == fullRange(from) ? floorRemAxis(axis(0), int64_t{1} << (from - 1)) : axis(0);
+  }
+
+  /// Runs no longer than half of the numbers that there are: where aligned, all of one sign.
+  AxisFacts ofFewBits() const {
+    return bits_ < kManyBits ? shorterRunsAxis(axis(0), int64_t{1} << (bits_ - 1)) : axis(0);
   }
 
   /// Of what is not negative by what is positive, rounding up.

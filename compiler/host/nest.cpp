@@ -323,6 +323,7 @@ std::optional<int64_t> Nest::stepOf(Value tile, const Access& a) {
   Operation* op = tile.getDefiningOp();
   if (!op || (isa<ReshapeOp, TransOp>(op) && !movesOnlyUnitDims(op))) return std::nullopt;
   if (isa<IotaOp>(op)) return loopStrides(Ref{-1, 0, {1}}, a)[lead_.back()];
+  if (e_.plan.beginsAgain(op)) return std::nullopt;
   Access in = through(op, a);
   auto of = [&](unsigned i) { return step(op->getOperand(i), in); };
   if (isa<BroadcastOp, ReshapeOp, TransOp, ExtractOp, AssumeOp, arith::ExtSIOp, arith::ExtUIOp, arith::TruncIOp,
@@ -346,8 +347,10 @@ std::optional<std::pair<int64_t, int64_t>> Nest::stepsOf(Value tile, const Acces
   if (auto known = step(tile, a)) return std::pair(*known, *known);
   Operation* op = tile.getDefiningOp();
   if (e_.plan.place(tile) && sizes_.back() != shape_[lead_.back()]) return std::nullopt;  // as in stepOf
-  if (!op || (isa<ReshapeOp, TransOp>(op) && !movesOnlyUnitDims(op))) return std::nullopt;
+  if (!op || (isa<ReshapeOp, TransOp>(op) && !movesOnlyUnitDims(op)) || e_.plan.beginsAgain(op)) return std::nullopt;
   Access in = through(op, a);
+  if (isa<arith::ExtSIOp>(op) && elementOf(op->getOperand(0)).getIntOrFloatBitWidth() < 32)
+    return std::nullopt;  // the larger of two that begin again: its range does not show it
   if (isa<BroadcastOp, ReshapeOp, TransOp, ExtractOp, AssumeOp, arith::ExtSIOp>(op))
     return stepsOf(op->getOperand(0), in);
   if (!isa<arith::AddIOp, arith::SubIOp, arith::MulIOp, arith::MaxSIOp, arith::MinSIOp, PtrAddOp>(op))

@@ -89,9 +89,25 @@ SmallVector<std::pair<int, int>, 4> matchDims(ArrayRef<int64_t> from, ArrayRef<i
   return pairs;
 }
 
+void Plan::findBeginningsAgain(func::FuncOp kernel, const Facts& facts) {
+  constexpr unsigned kMany = 32;  // places of 32 bits are taken not to wrap
+  kernel.walk([&](Operation* op) {
+    if (!isa<arith::ExtSIOp, arith::ExtUIOp>(op) || !isTile(op->getResult(0))) return;
+    const unsigned bits = elementOf(op->getOperand(0)).getIntOrFloatBitWidth();
+    const Range range = facts.rangeOf(op->getOperand(0));
+    if (bits >= kMany || (isa<arith::ExtSIOp>(op) ? range != fullRange(bits) : range.isNonNegative())) return;
+    const AxisFacts axis = facts.of(op->getResult(0));
+    const auto shape = shapeOf(op->getResult(0));
+    for (size_t d = 0; d < shape.size(); ++d)
+      if (axis.contiguity[d] != shape[d] && axis.constancy[d] != shape[d]) beginAgain_.insert(op);
+  });
+}
+
 Plan::Plan(func::FuncOp kernel, const HostFeatures& machine) : machine_(machine) {
   number(kernel);
-  findSoleReaders(kernel);
+  const Facts facts(kernel);
+  findSoleReaders(kernel, facts);
+  findBeginningsAgain(kernel, facts);
   kernel.walk<WalkOrder::PreOrder>([&](Operation* op) { decide(op); });
   for (size_t i = 0; i < buffers_.size(); ++i) parent_.push_back(static_cast<int>(i));
   members_.resize(buffers_.size());

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/analysis/facts.h"
 #include "compiler/dialect/tiles.h"
 #include "compiler/targets/host.h"
 #include "llvm/ADT/DenseMap.h"
@@ -69,6 +70,8 @@ class Plan {
   llvm::SmallVector<mlir::Value, 2> tilesMadeIn(mlir::Operation* loops) const;
   /// Whether nobody but that op reads it: it needs no memory.
   bool isPassing(mlir::Value tile) const { return passing_.contains(tile); }
+  /// Whether the op widens integers of 8 or 16 bits that grow along a dim and may begin again there: 127, -128.
+  bool beginsAgain(mlir::Operation* op) const { return beginAgain_.contains(op); }
   /// The second op, behind the one that makes it, whose loops go over a tile that is read in place; null: fewer do.
   mlir::Operation* secondPass(mlir::Value tile);
   static constexpr int kLongest = 300;  ///< ops in one loop body; more would only lengthen compile time
@@ -98,7 +101,8 @@ class Plan {
   };
 
   void number(mlir::func::FuncOp kernel);
-  void findSoleReaders(mlir::func::FuncOp kernel);
+  void findSoleReaders(mlir::func::FuncOp kernel, const Facts& facts);
+  void findBeginningsAgain(mlir::func::FuncOp kernel, const Facts& facts);
   void decide(mlir::Operation* op);
   /// Whether evaluating the tile reads memory of the user's, through a gather that has no buffer.
   bool readsMemory(mlir::Value tile) const {
@@ -137,6 +141,7 @@ class Plan {
   llvm::DenseMap<mlir::Value, Ref> refs_;
   llvm::DenseMap<mlir::Value, int> costs_;
   llvm::DenseSet<mlir::Operation*> readOnce_;     ///< see findSoleReaders
+  llvm::DenseSet<mlir::Operation*> beginAgain_;   ///< see beginsAgain
   llvm::DenseSet<mlir::Operation*> readsMemory_;  ///< ops whose operands are such tiles, and the gathers themselves
   llvm::DenseMap<mlir::Value, llvm::SmallVector<Read, 4>> reads_;
   llvm::DenseMap<mlir::Value, mlir::Operation*> madeIn_;

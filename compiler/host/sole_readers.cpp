@@ -61,8 +61,7 @@ bool mayReadIn(GatherOp gather, Operation* reader) {
 
 }  // namespace
 
-void Plan::findSoleReaders(func::FuncOp kernel) {
-  const Facts facts(kernel);
+void Plan::findSoleReaders(func::FuncOp kernel, const Facts& facts) {
   llvm::DenseMap<Operation*, Reader> soleReader;
   auto readerAt = [&](OpOperand& use) -> Reader {
     Operation* user = use.getOwner();

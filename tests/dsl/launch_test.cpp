@@ -354,6 +354,26 @@ TEST_F(Launch, PointersThatNobodyReadsMayBeNull) {
   EXPECT_NE(refused.error().message.find("argument 1: null pointer"), std::string::npos) << refused.error().message;
 }
 
+/// Nor may copies, and places behind it, make a pointer one that is read.
+TEST_F(Launch, PointersWhoseCopiesNobodyReadsMayBeNull) {
+  const auto biased = [](const BiasCfg& c, const Tile& v, Ptr<const float> bias, const Tile& i) {
+    return c.BIAS ? Tile(v + load(bias + i)) : v;
+  };
+  auto k = kernel("maybe_written_bias", [&](const BiasCfg& c, Ptr<const float> x, Ptr<float> bias, Ptr<float> y) {
+    auto i = arange(0, 8);
+    const Tile places = bias + 8 + i;
+    Tile v = biased(c, load(x + i), bias, i);
+    if (c.BIAS > 1) store(places, v);
+    store(y + i, v);
+  });
+  Stream& stream = host()->default_stream();
+  const Status ran = k.try_launch(stream, BiasCfg{0}, Grid{1}, x.data(), nullptr, out.data());
+  ASSERT_TRUE(ran.ok()) << ran.error().to_string();
+  EXPECT_EQ(out[3], x[3]);
+  EXPECT_FALSE(k.try_launch(stream, BiasCfg{1}, Grid{1}, x.data(), nullptr, out.data()).ok());
+  EXPECT_FALSE(k.try_launch(stream, BiasCfg{2}, Grid{1}, x.data(), nullptr, out.data()).ok());
+}
+
 TEST_F(Launch, StagesByName) {
   auto c = make_vector_add("add_stages").compile(host(), VecCfg{}).value_or_throw();
   EXPECT_NE(c.ir("traced").value_or_throw().find("tile.gather"), std::string::npos);

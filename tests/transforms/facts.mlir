@@ -1,6 +1,33 @@
 // What is known about integers: runs, divisors, equal neighbours, ranges.
 // RUN: tile-opt %s -tile-print-facts -verify-diagnostics -o /dev/null
 
+// Bytes begin again at -128, and widened without a sign at 0: runs end there, wherever they begin.
+func.func @bytes() {
+  %iota = tile.iota : tensor<512xi32>
+  // expected-remark @+1 {{contiguity [128] divisibility [128] constancy [1] range -128 to 127}}
+  %byte = arith.trunci %iota {facts} : tensor<512xi32> to tensor<512xi8>
+  // expected-remark @+1 {{contiguity [128] divisibility [128] constancy [1] range -128 to 127}}
+  %signed = arith.extsi %byte {facts} : tensor<512xi8> to tensor<512xi32>
+  // expected-remark @+1 {{contiguity [128] divisibility [128] constancy [1] range 0 to 255}}
+  %unsigned = arith.extui %byte {facts} : tensor<512xi8> to tensor<512xi32>
+  %c112 = arith.constant dense<112> : tensor<512xi8>
+  // expected-remark @+1 {{contiguity [128] divisibility [16] constancy [1] range -128 to 127}}
+  %later = arith.addi %byte, %c112 {facts} : tensor<512xi8>
+  // expected-remark @+1 {{contiguity [1] divisibility [1] constancy [1] range -128 to 127}}
+  %wide = arith.extsi %later {facts} : tensor<512xi8> to tensor<512xi32>
+  %zero = arith.constant dense<0> : tensor<512xi8>
+  // expected-remark @+1 {{contiguity [1] divisibility [1] constancy [128] range 0 to 1}}
+  %below = arith.cmpi slt, %byte, %zero {facts} : tensor<512xi8>
+  // What stays within the type goes on.
+  %few = tile.iota : tensor<64xi32>
+  %small = arith.trunci %few : tensor<64xi32> to tensor<64xi8>
+  %c8 = arith.constant dense<8> : tensor<64xi8>
+  %more = arith.addi %small, %c8 : tensor<64xi8>
+  // expected-remark @+1 {{contiguity [64] divisibility [8] constancy [1] range 8 to 71}}
+  %all = arith.extsi %more {facts} : tensor<64xi8> to tensor<64xi32>
+  return
+}
+
 func.func @tiles(%n: i32 {tile.multiple_of = 16 : i32}, %m: i32) {
   // expected-remark @+1 {{contiguity [64] divisibility [1073741824] constancy [1] range 0 to 63}}
   %iota = tile.iota {facts} : tensor<64xi32>

@@ -25,7 +25,8 @@ class Polynomial {
     APInt constant;
     if (matchPattern(x, m_ConstantInt(&constant))) return of(constant.getSExtValue());
     Operation* op = depth < kDeep ? x.getDefiningOp() : nullptr;
-    if (auto wide = dyn_cast_or_null<arith::ExtSIOp>(op)) return of(wide.getIn(), depth + 1);
+    if (auto wide = dyn_cast_or_null<arith::ExtSIOp>(op); wide && getElementTypeOrSelf(wide.getIn()).isInteger(32))
+      return of(wide.getIn(), depth + 1);  // narrower sums wrap soon
     if (auto splat = dyn_cast_or_null<SplatOp>(op)) return of(splat.getValue(), depth + 1);
     if (isa_and_nonnull<arith::AddIOp, arith::SubIOp, arith::MulIOp>(op)) {
       const auto a = of(op->getOperand(0), depth + 1), b = of(op->getOperand(1), depth + 1);
