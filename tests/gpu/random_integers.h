@@ -19,12 +19,18 @@ constexpr bool isSignedType(int type) { return type != 1 && type != 3; }
 
 inline int64_t wrapped(int64_t x, int type) {
   switch (type) {
-    case 0: return static_cast<int16_t>(x);
-    case 1: return static_cast<uint16_t>(x);
-    case 2: return static_cast<int8_t>(x);
-    case 3: return static_cast<uint8_t>(x);
-    case 4: return static_cast<int32_t>(x);
-    default: return x;
+    case 0:
+      return static_cast<int16_t>(x);
+    case 1:
+      return static_cast<uint16_t>(x);
+    case 2:
+      return static_cast<int8_t>(x);
+    case 3:
+      return static_cast<uint8_t>(x);
+    case 4:
+      return static_cast<int32_t>(x);
+    default:
+      return x;
   }
 }
 
@@ -45,9 +51,7 @@ struct IntegerKernel {
   Value places(int along, int type) {
     return flat(tile::cast(along ? arange(0, columns).row() : arange(0, rows).col(), kIntegers[type]));
   }
-  Value found(const Value& x, int type) {
-    return cast(load(table + firstPlace(type) + tile::cast(x, i32)), type);
-  }
+  Value found(const Value& x, int type) { return cast(load(table + firstPlace(type) + tile::cast(x, i32)), type); }
   Value turned(const Value& x) { return reshape(trans(x), {rows, columns}); }
   Value throughHalves(const Value& c, const Value& x, const Value& y, int type) {
     return bitcast(where(c, bitcast(x, f16), bitcast(y, f16)), kIntegers[type]);
@@ -250,8 +254,13 @@ class IntegerProgram {
     for (int part = 0; part < parts; ++part) {
       const int inner = c.number(1 << 20);
       switch (c.number(4)) {
-        case 0: step(inner, 8); break;
-        case 1: m_.branch(m_.below(scalars_[4], trips), [&] { step(inner, 5); }, [&] { step(inner + 1, 5); }); break;
+        case 0:
+          step(inner, 8);
+          break;
+        case 1:
+          m_.branch(
+              m_.below(scalars_[4], trips), [&] { step(inner, 5); }, [&] { step(inner + 1, 5); });
+          break;
         default:
           m_.loop(trips, [&](const Value& k) {
             counter_ = k;
@@ -309,19 +318,28 @@ class IntegerProgram {
         return type < 4 ? m_.found(place, type) : m_.rest(place, c.pick_of({3, 4, 10, 64}));
       }
       case 0:
-      case 1: return m_.added(x, second(c, pool, type), type);
+      case 1:
+        return m_.added(x, second(c, pool, type), type);
       case 2:
       case 3:
-      case 4: return m_.less(x, second(c, pool, type), type);
-      case 5: return m_.less(second(c, pool, type), x, type);
-      case 6: return m_.times(x, second(c, pool, type), type);
-      case 7: return m_.both(x, second(c, pool, type));
-      case 8: return m_.either(x, second(c, pool, type));
-      case 9: return m_.unlike(x, second(c, pool, type));
+      case 4:
+        return m_.less(x, second(c, pool, type), type);
+      case 5:
+        return m_.less(second(c, pool, type), x, type);
+      case 6:
+        return m_.times(x, second(c, pool, type), type);
+      case 7:
+        return m_.both(x, second(c, pool, type));
+      case 8:
+        return m_.either(x, second(c, pool, type));
+      case 9:
+        return m_.unlike(x, second(c, pool, type));
       case 10:
-      case 11: return m_.larger(x, second(c, pool, type));
+      case 11:
+        return m_.larger(x, second(c, pool, type));
       case 12:
-      case 13: return m_.smaller(x, second(c, pool, type));
+      case 13:
+        return m_.smaller(x, second(c, pool, type));
       case 14: {
         const int other = c.number(kIntegerTypes);
         const Value a = operand(c, pool, other), b = operand(c, pool, other), y = operand(c, pool, type);
@@ -338,24 +356,33 @@ class IntegerProgram {
         const int by = c.pick_of({2, 3, 7, 8, 10, 100});
         return c.one_in(2) ? m_.quotient(x, by) : m_.rest(x, by);
       }
-      case 17: return c.one_in(2) ? m_.opposite(x, type) : m_.flipped(x, type);
-      case 18: return isSignedType(type) ? m_.size(x, type) : m_.flipped(x, type);
-      default: return m_.cast(operand(c, pool, c.number(kIntegerTypes)), type);
+      case 17:
+        return c.one_in(2) ? m_.opposite(x, type) : m_.flipped(x, type);
+      case 18:
+        return isSignedType(type) ? m_.size(x, type) : m_.flipped(x, type);
+      default:
+        return m_.cast(operand(c, pool, c.number(kIntegerTypes)), type);
     }
   }
 
   Value across(Choices& c, const std::vector<Item>& pool, const Value& x, int type) {
     const int along = c.number(2);
     switch (c.number(7)) {
-      case 0: return m_.sum(x, along, type);
-      case 1: return m_.largest(x, along);
-      case 2: return m_.smallest(x, along);
-      case 3: return m_.running(x, along, c.one_in(2), type);
-      case 4: return m_.runningLargest(x, along, c.one_in(2));
+      case 0:
+        return m_.sum(x, along, type);
+      case 1:
+        return m_.largest(x, along);
+      case 2:
+        return m_.smallest(x, along);
+      case 3:
+        return m_.running(x, along, c.one_in(2), type);
+      case 4:
+        return m_.runningLargest(x, along, c.one_in(2));
       case 5:
         if constexpr (requires { m_.typeOfSums; }) m_.typeOfSums = type;
         return m_.narrowSum(x, along);
-      default: return m_.less(m_.turned(x), operand(c, pool, type), type);
+      default:
+        return m_.less(m_.turned(x), operand(c, pool, type), type);
     }
   }
 

@@ -46,12 +46,12 @@ template <class T>
 using In = Ptr<const T>;
 
 Status run(const std::shared_ptr<Device>& device, IntegerMemory& m, int seed) {
-  const auto k = kernel(
-      "random_integers",
-      [](const RandomSeed& c, In<int16_t> a0, In<uint16_t> a1, In<int8_t> a2, In<uint8_t> a3, In<int32_t> a4,
-         In<int64_t> a5, In<int16_t> s0, In<uint16_t> s1, In<int8_t> s2, In<uint8_t> s3, In<int32_t> s4,
-         In<int64_t> s5, Ptr<int16_t> o0, Ptr<uint16_t> o1, Ptr<int8_t> o2, Ptr<uint8_t> o3, Ptr<int32_t> o4,
-         Ptr<int64_t> o5, In<int16_t> table, I32 length, I32 trips) {
+  const auto k =
+      kernel("random_integers", [](const RandomSeed& c, In<int16_t> a0, In<uint16_t> a1, In<int8_t> a2, In<uint8_t> a3,
+                                   In<int32_t> a4, In<int64_t> a5, In<int16_t> s0, In<uint16_t> s1, In<int8_t> s2,
+                                   In<uint8_t> s3, In<int32_t> s4, In<int64_t> s5, Ptr<int16_t> o0, Ptr<uint16_t> o1,
+                                   Ptr<int8_t> o2, Ptr<uint8_t> o3, Ptr<int32_t> o4, Ptr<int64_t> o5, In<int16_t> table,
+                                   I32 length, I32 trips) {
         const IntegerSizes sizes(c.seed);
         num_warps(sizes.warps);
         const int rows = sizes.rows, columns = sizes.allColumns();
@@ -73,10 +73,12 @@ Status run(const std::shared_ptr<Device>& device, IntegerMemory& m, int seed) {
     return launch_one_way(
         k, device, seed, Grid{kPrograms},
         static_cast<const std::tuple_element_t<I, Types>*>(there.template data<std::tuple_element_t<I, Types>>(I))...,
-        static_cast<const std::tuple_element_t<I, Types>*>(there.template data<std::tuple_element_t<I, Types>>(6 + I))...,
+        static_cast<const std::tuple_element_t<I, Types>*>(
+            there.template data<std::tuple_element_t<I, Types>>(6 + I))...,
         there.template data<std::tuple_element_t<I, Types>>(12 + I)...,
         static_cast<const int16_t*>(there.template data<int16_t>(18)), m.length, m.trips);
-  }(std::make_index_sequence<kIntegerTypes>());
+  }
+  (std::make_index_sequence<kIntegerTypes>());
   if (ran.ok()) ran = device->default_stream().synchronize();
   return ran.ok() ? there.copy_back() : ran;
 }
@@ -88,12 +90,14 @@ void compute(IntegerMemory& m, int seed) {
     std::vector<Elements> in, scalars;
     forEachType([&]<class T>(int type) {
       Elements& x = in.emplace_back(Elements{std::vector<int64_t>(size_t(count))});
-      for (int i = 0; i < count && p * count + i < m.length; ++i) x.of[i] = m.buffer(type).template as<T>()[p * count + i];
+      for (int i = 0; i < count && p * count + i < m.length; ++i)
+        x.of[i] = m.buffer(type).template as<T>()[p * count + i];
       scalars.push_back({{m.buffer(6 + type).template as<T>()[p]}});
     });
     const auto out = IntegerProgram<IntegerLoops>(sizes.inner, {rows, columns}).run(in, scalars, {{m.trips}});
     forEachType([&]<class T>(int type) {
-      for (int i = 0; i < count; ++i) m.buffer(12 + type).template as<T>()[p * count + i] = static_cast<T>(out[type].of[i]);
+      for (int i = 0; i < count; ++i)
+        m.buffer(12 + type).template as<T>()[p * count + i] = static_cast<T>(out[type].of[i]);
     });
   }
 }
@@ -126,9 +130,13 @@ TEST(Integers, BytesBeginAgain) {
     for (int i = 0; i < kCount; ++i) {
       const int8_t with = static_cast<int8_t>(i);
       const uint8_t without = static_cast<uint8_t>(i), behind = static_cast<uint8_t>(i + 144);
-      const int want[] = {inTable(128 + with), inTable(without), inTable(behind),
-                          inTable(300 + std::max<int>(with, -120)), with < 0 ? inTable(i) : 0,
-                          behind < 16 ? inTable(i) : 0, behind % 64};
+      const int want[] = {inTable(128 + with),
+                          inTable(without),
+                          inTable(behind),
+                          inTable(300 + std::max<int>(with, -120)),
+                          with < 0 ? inTable(i) : 0,
+                          behind < 16 ? inTable(i) : 0,
+                          behind % 64};
       for (int n = 0; n < 7; ++n)
         ASSERT_EQ(m.buffer(1).as<int32_t>()[n * kCount + i], want[n]) << target << ", output " << n << " at " << i;
     }
