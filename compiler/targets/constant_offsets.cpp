@@ -7,9 +7,8 @@
 
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/InstIterator.h"
-#include "llvm/IR/IntrinsicInst.h"
-#include "llvm/IR/IntrinsicsNVPTX.h"
 #include "llvm/IR/PatternMatch.h"
 
 namespace tile::ir {
@@ -88,18 +87,20 @@ std::optional<Address> addressOf(GetElementPtrInst& gep) {
   return Address{&gep, gep.getPointerOperand(), parts->place, parts->isSigned, parts->constant, size};
 }
 
-bool hasRoles(Function& function) {
+bool hasProducts(Function& function) {
   return any_of(instructions(function), [](const Instruction& inst) {
-    const auto* call = dyn_cast<IntrinsicInst>(&inst);
-    return call && (call->getIntrinsicID() == Intrinsic::nvvm_setmaxnreg_dec_sync_aligned_u32 ||
-                    call->getIntrinsicID() == Intrinsic::nvvm_setmaxnreg_inc_sync_aligned_u32);
+    const auto* call = dyn_cast<CallBase>(&inst);
+    if (!call) return false;
+    if (const auto* text = dyn_cast<InlineAsm>(call->getCalledOperand()))
+      return StringRef(text->getAsmString()).contains("mma.");
+    return call->getCalledFunction() && call->getCalledFunction()->getName().contains("mma.");
   });
 }
 
 }  // namespace
 
 PreservedAnalyses ConstantOffsets::run(Function& function, FunctionAnalysisManager&) {
-  if (hasRoles(function)) return PreservedAnalyses::all();
+  if (hasProducts(function)) return PreservedAnalyses::all();
   SmallVector<Address> addresses;
   for (Instruction& inst : instructions(function))
     if (auto* gep = dyn_cast<GetElementPtrInst>(&inst))
