@@ -143,6 +143,47 @@ TEST(Integers, BytesBeginAgain) {
   }
 }
 
+/// Three rows of a product: half of the registers that hold bytes for the next iteration are padding.
+TEST(Integers, BytesBesidePaddingCrossLoops) {
+  constexpr int kRows = 3, kColumns = 8, kDeep = 32, kTrips = 3;
+  const auto k = kernel("padded_bytes", [](Tensor<const int8_t, 2> a, Tensor<const int8_t, 2> b,
+                                           Tensor<const uint8_t, 2> c, Tensor<int32_t, 2> out, I32 trips) {
+    num_warps(4);
+    Tile product = zeros({kRows, kColumns}, i32), count = product;
+    for (auto k : range(0, trips)) {
+      product = dot(a.load({0, k * kDeep}, {kRows, kDeep}), b.load({k * kDeep, 0}, {kDeep, kColumns}), product);
+      count += cast(c.load({0, k}, {kRows, kColumns}), i32) * 1000;
+    }
+    out.store({0, 0}, product + count);
+  });
+  for (const std::string& target : {std::string("host"), std::string("sm_90a"), std::string("sm_80")}) {
+    const auto device = target == "host" ? open_device("host").value_or_throw() : random_device(target, 0);
+    RandomMemory m(1);
+    auto next = [&] { return m.number(256) - 128; };
+    const int8_t* a = m.add<int8_t>(kRows * kDeep * kTrips, next).as<int8_t>();
+    const int8_t* b = m.add<int8_t>(kColumns * kDeep * kTrips, next).as<int8_t>();
+    const uint8_t* c = m.add<uint8_t>(kRows * 2 * kColumns, next).as<uint8_t>();
+    const int32_t* out = m.add<int32_t>(kRows * kColumns, [] { return -77; }).as<int32_t>();
+    MemoryOnDevice there(device, m);
+    Status ran =
+        k.try_launch(device->default_stream(), NoConfig{}, Grid{1},
+                     TensorView<const int8_t, 2>(there.data<int8_t>(0), {kRows, kDeep * kTrips}, {kDeep * kTrips, 1}),
+                     TensorView<const int8_t, 2>(there.data<int8_t>(1), {kDeep * kTrips, kColumns}, {kColumns, 1}),
+                     TensorView<const uint8_t, 2>(there.data<uint8_t>(2), {kRows, 2 * kColumns}, {2 * kColumns, 1}),
+                     TensorView<int32_t, 2>(there.data<int32_t>(3), {kRows, kColumns}, {kColumns, 1}), kTrips);
+    ASSERT_TRUE(ran.ok()) << ran.error().to_string();
+    ASSERT_TRUE(device->default_stream().synchronize().ok());
+    ASSERT_TRUE(there.copy_back().ok());
+    for (int i = 0; i < kRows; ++i)
+      for (int j = 0; j < kColumns; ++j) {
+        int want = 0;
+        for (int k = 0; k < kDeep * kTrips; ++k) want += a[i * kDeep * kTrips + k] * b[k * kColumns + j];
+        for (int k = 0; k < kTrips; ++k) want += c[i * 2 * kColumns + j + k] * 1000;
+        ASSERT_EQ(out[i * kColumns + j], want) << target << " at " << i << ", " << j;
+      }
+  }
+}
+
 TEST(RandomIntegers, DevicesAgreeWithPlainLoops) {
   constexpr int kSeeds = 25;
   const auto check = [](const std::string& target, const IntegerMemory& got, const IntegerMemory& want, int seed) {

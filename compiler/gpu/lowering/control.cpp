@@ -66,6 +66,11 @@ Regs Emitter::packed(ValueRange values) {
       all.append(one);
       continue;
     }
+    // What is in padding, and perhaps poison, must not reach its neighbours.
+    if (const auto layout = tile::ir::layoutOf(value.getType());
+        layout && static_cast<size_t>(layout->numRegs()) == one.size())
+      for (auto [reg, held] : llvm::enumerate(one))
+        if (layout->isRegPadding(static_cast<int>(reg))) held = llvm::Constant::getNullValue(held->getType());
     const bool pairs = !one[0]->getType()->isIntegerTy(8);
     for (size_t i = 0; i < one.size(); i += pairs ? 2 : 4)
       all.push_back(pairs ? packPair(one[i], one[i + 1])

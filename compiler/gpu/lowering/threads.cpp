@@ -96,9 +96,13 @@ llvm::Value* Emitter::andAll(llvm::ArrayRef<llvm::Value*> conditions) {
 }
 
 llvm::Value* Emitter::packQuad(llvm::ArrayRef<llvm::Value*> bytes) {
-  llvm::Value* word = b.CreateZExt(bytes[0], b.getInt32Ty());
+  // Poison in one byte (padding) would be poison in all of the word.
+  auto widened = [&](llvm::Value* byte) -> llvm::Value* {
+    return llvm::isa<llvm::UndefValue>(byte) ? i32(0) : b.CreateZExt(byte, b.getInt32Ty());
+  };
+  llvm::Value* word = widened(bytes[0]);
   for (unsigned i = 1; i < 4; ++i)
-    word = b.CreateOr(word, b.CreateShl(b.CreateZExt(bytes[i], b.getInt32Ty()), 8 * i), "", /*IsDisjoint=*/true);
+    word = b.CreateOr(word, b.CreateShl(widened(bytes[i]), 8 * i), "", /*IsDisjoint=*/true);
   return word;
 }
 llvm::SmallVector<llvm::Value*, 4> Emitter::unpackQuad(llvm::Value* word) {
