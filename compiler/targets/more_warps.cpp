@@ -25,9 +25,8 @@ int boundForMoreWarps(const std::string& ptx, int64_t sharedBytes, const Target&
     return 0;
   const int registers = (resources.registers + kRegisterStep - 1) / kRegisterStep * kRegisterStep;
   auto programs = [&](int each) { return occupancyOf({threads, each, sharedBytes}, target).programs; };
-  // One step; of many registers up to a sixth, and of a program that is alone two fifths.
-  const int part = programs(registers) == 1 ? (3 * registers + 4) / 5 : (5 * registers + 5) / 6;
-  const int least = std::max(kLeastBound, std::min(registers - kRegisterStep, part));
+  // One step; of many registers up to a sixth.
+  const int least = std::max(kLeastBound, std::min(registers - kRegisterStep, (5 * registers + 5) / 6));
   for (int bound = registers - kRegisterStep; bound >= least; bound -= kRegisterStep)
     if (programs(bound) > programs(registers)) return bound;
   return 0;
