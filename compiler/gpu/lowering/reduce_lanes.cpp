@@ -51,6 +51,10 @@ bool Reduction::isOrdered(llvm::Value* value) {
   return isa_and_nonnull<arith::MaxNumFOp, arith::MinNumFOp>(sole) && value->getType()->isFloatTy();
 }
 
+bool Reduction::isOneOrdered(const std::vector<Tuple>& partial) {
+  return partial.size() == 1 && coversLanes(source_, axis_) && isOrdered(partial[0][0]);
+}
+
 /// The largest or smallest of one f32 of every lane, compared as integers in the same order: one instruction instead
 /// of five rounds of shuffles that wait for each other. A NaN, which any number beats, becomes the key that every
 /// other key beats.
@@ -75,7 +79,7 @@ llvm::Value* Reduction::byInstruction(llvm::Intrinsic::ID instruction, llvm::Val
 }
 
 void Reduction::acrossLanes(std::vector<Tuple>& partial) {
-  if (partial.size() == 1 && coversLanes(source_, axis_) && isOrdered(partial[0][0])) {
+  if (isOneOrdered(partial)) {
     partial[0][0] = asOrderedIntegers(partial[0][0]);
     return;
   }
@@ -200,7 +204,7 @@ Reduction::Shared Reduction::shareAcrossLanes(std::vector<Tuple>& partial, const
   std::vector<Tuple> values;
   for (int reg : shared.regs) values.push_back(partial[reg]);
   partial = std::move(values);
-  if (warpInstruction() || (partial.size() == 1 && coversLanes(source_, axis_) && isOrdered(partial[0][0]))) {
+  if (warpInstruction() || isOneOrdered(partial)) {
     acrossLanes(partial);
     return shared;
   }

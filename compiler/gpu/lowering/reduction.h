@@ -44,6 +44,7 @@ class Reduction {
   std::optional<llvm::Intrinsic::ID> warpInstruction();
   std::optional<llvm::Intrinsic::ID> warpInstruction(bool once);
   bool isOrdered(llvm::Value* value);
+  bool isOneOrdered(const std::vector<Tuple>& partial);
   llvm::Value* asOrderedIntegers(llvm::Value* value);
   llvm::Value* byInstruction(llvm::Intrinsic::ID instruction, llvm::Value* value);
   void acrossLanes(std::vector<Tuple>& partial);
