@@ -331,11 +331,6 @@ Result<KernelBinary> compileGpuOnce(mlir::ModuleOp module, mlir::ModuleOp given,
   return assembleGpu(passes.module(), passes.kernel(), std::move(binary), target, options, observer, diagnostics);
 }
 
-int spilledBytes(const KernelBinary& binary) {
-  return binary.resources.spill_store_bytes + binary.resources.spill_load_bytes;
-}
-
-bool serialises(const KernelBinary& binary) { return binary.resources.log.find("C75") != std::string::npos; }
 bool hasRoles(const KernelBinary& binary) { return binary.persistent || !binary.tensor_maps.empty(); }
 
 /// Another number of warps that is worth a try, where nobody said how many there are; 0: none.
@@ -343,7 +338,7 @@ int warpsToTry(const KernelBinary& first, bool fitsOneWarp, const Target& target
   constexpr int kFewBytes = 64;
   const int warps = static_cast<int>(first.threads) / target.lanes;
   if (fitsOneWarp) return 1;
-  return spilledBytes(first) > kFewBytes && !hasRoles(first) && warps >= 4 &&
+  return spilledBytes(first.resources) > kFewBytes && !hasRoles(first) && warps >= 4 &&
                  2 * warps * target.lanes <= target.maxThreads
              ? 2 * warps
              : 0;
@@ -353,7 +348,7 @@ int warpsToTry(const KernelBinary& first, bool fitsOneWarp, const Target& target
 /// may do better: products that the assembler lets wait for each other, or many words in memory.
 bool lacksRegistersForRoles(const KernelBinary& first) {
   constexpr int kManyBytes = 256;
-  return hasRoles(first) && (serialises(first) || spilledBytes(first) > kManyBytes);
+  return hasRoles(first) && (serialises(first.resources) || spilledBytes(first.resources) > kManyBytes);
 }
 
 /// Whether the second code is kept. Without roles: if it spills a quarter or less, and its products run on. Twice as many
@@ -361,9 +356,10 @@ bool lacksRegistersForRoles(const KernelBinary& first) {
 /// multiprocessor can have, have the registers (few programs have them).
 bool isKept(const KernelBinary& first, const KernelBinary& other, const Target& target, const CompileOptions& options) {
   constexpr int kPrograms = 32;
-  if (hasRoles(first) && !hasRoles(other)) return !serialises(other) && 4 * spilledBytes(other) <= spilledBytes(first);
-  if (other.threads > first.threads) return 4 * spilledBytes(other) <= spilledBytes(first);
-  return spilledBytes(other) <= spilledBytes(first) &&
+  const int before = spilledBytes(first.resources), now = spilledBytes(other.resources);
+  if (hasRoles(first) && !hasRoles(other)) return !serialises(other.resources) && 4 * now <= before;
+  if (other.threads > first.threads) return 4 * now <= before;
+  return now <= before &&
          (options.fewPrograms ||
           (other.resources.registers > 0 && static_cast<uint32_t>(other.resources.registers * target.lanes * kPrograms) <=
                                                 target.registersPerSm));
@@ -371,13 +367,14 @@ bool isKept(const KernelBinary& first, const KernelBinary& other, const Target& 
 
 /// Why the second code is the better one, for those who ask.
 std::string whyKept(const KernelBinary& first, const KernelBinary& second, const Target& target) {
+  const std::string spilled = std::to_string(spilledBytes(first.resources)) + " bytes";
   if (hasRoles(first) && !hasRoles(second))
-    return serialises(first) ? "no producer warps: consumers have too few registers, and products wait for each other"
-                             : "no producer warps: consumers spill " + std::to_string(spilledBytes(first)) + " bytes";
+    return serialises(first.resources)
+               ? "no producer warps: consumers have too few registers, and products wait for each other"
+               : "no producer warps: consumers spill " + spilled;
   const int warps = static_cast<int>(second.threads) / target.lanes;
   return warps == 1 ? "one warp: steps of a loop are too small for several, which would wait for each other"
-                    : std::to_string(warps) + " warps: threads of half as many spill " +
-                          std::to_string(spilledBytes(first)) + " bytes";
+                    : std::to_string(warps) + " warps: threads of half as many spill " + spilled;
 }
 
 /// Roles, and the number of warps where it was our choice, are chosen before anything is known of layouts and registers:

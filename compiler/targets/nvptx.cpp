@@ -179,7 +179,7 @@ llvm::Error optimize(llvm::Module& module, llvm::TargetMachine& machine, bool ag
     if (llvm::Error error = passes.add("loop(indvars)")) return error;  // trip counts for the unroller
     passes.addPass(llvm::LoopUnrollPass(llvm::LoopUnrollOptions(/*OptLevel=*/3, /*OnlyWhenForced=*/true)));
   }
-  if (!again) passes.addPass(ConstantOffsets());  // a second try is one without, too
+  if (!again) passes.addPass(ConstantOffsets());  // what spills is tried without
   if (llvm::Error error = passes.add(kFinish)) return error;
   passes.addPass(NarrowPhis());
   passes.addPass(SignsAsBits());

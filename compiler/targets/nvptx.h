@@ -42,9 +42,14 @@ Result<std::string> runPtxasOnce(const std::string& ptx, const Target& target, c
 Result<std::string> tryPtxas(const std::string& ptx, const Target& target, const CompileOptions& options,
                              Resources& resources);
 
+/// Bytes that threads write to memory and read back for lack of registers.
+inline int spilledBytes(const Resources& r) { return r.spill_store_bytes + r.spill_load_bytes; }
+/// Whether products of warpgroups wait for each other (warnings C75xx).
+inline bool serialises(const Resources& r) { return r.log.find("C75") != std::string::npos; }
+
 /// Cubin bytes of a module (`emitted` makes it once more) whose code, `ptx`, spilled registers as `resources` say: in
-/// another order of what it computes (results_early.h, order_by_use.h). Those and their resources where fewer registers
-/// spill and nothing else is worse.
+/// another order of what it computes (results_early.h, order_by_use.h), and without constant_offsets.h. Those and their
+/// resources where fewer registers spill and nothing else is worse.
 std::optional<std::string> assembleAgain(llvm::function_ref<std::unique_ptr<llvm::Module>()> emitted,
                                          const std::string& ptx, const Target& target, const CompileOptions& options,
                                          Resources& resources);

@@ -274,7 +274,7 @@ Result<std::string> runPtxas(const std::string& ptx, const Target& target, const
   const std::string what = whatIs(ptx, target);
   Result<Assembled> code = assembled(ptx, what, target, options);
   if (!code) return code.error();
-  auto spilled = [](const Assembled& a) { return a.resources.spill_store_bytes + a.resources.spill_load_bytes; };
+  auto spilled = [](const Assembled& a) { return spilledBytes(a.resources); };
   std::string used = ptx;
   auto helps = [&](std::string other) {  // to spill less
     if (other.empty() || spilled(*code) == 0) return false;
