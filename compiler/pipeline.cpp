@@ -195,6 +195,10 @@ Result<KernelBinary> assembleGpu(mlir::ModuleOp module, mlir::func::FuncOp kerne
       });
       binary.varies_with_grid |= better.has_value();
     }
+    if (!better)
+      better = observer.time("same warps", [&] {
+        return withSameWarps(*ptx, *cubin, binary.shared_bytes, target, options, binary.resources);
+      });
   }
   if (better) *cubin = std::move(*better);
   observer.dump("cubin", *cubin);

@@ -33,6 +33,7 @@ std::unique_ptr<mlir::Pass> createPlaceOperandsPass(TargetOf target, OptionsOf o
 std::unique_ptr<mlir::Pass> createFlattenLoopsPass(OptionsOf options);
 /// Unrolls loops of unknown trip count that ask for it; a second loop does what remains.
 std::unique_ptr<mlir::Pass> createUnrollLoopsPass();
+std::unique_ptr<mlir::Pass> createUnrollHeldPass();
 /// Starts loads early: what operands are computed from, and loads of loops that ask for stages, as copies that run
 /// ahead or as loads an iteration before their use.
 std::unique_ptr<mlir::Pass> createFetchAheadPass(TargetOf target);

@@ -34,6 +34,7 @@ void addLayoutPasses(mlir::OpPassManager& passes, const Target& target, const Co
   auto optionsOf = [&options]() -> const CompileOptions& { return options; };
   passes.addPass(createLoadAheadPass());
   passes.addPass(createStagePass(targetOf, optionsOf));
+  passes.addPass(createUnrollHeldPass());
   passes.addPass(createAssignLayoutsPass(targetOf, optionsOf));
   passes.addPass(mlir::createCanonicalizerPass());
   passes.addPass(mlir::createCSEPass());
@@ -79,6 +80,7 @@ void registerGpuPasses(std::function<const Target&()> target, std::function<cons
   mlir::registerPass([=] { return createSpecializePass(target, options); });
   mlir::registerPass([] { return createLoadAheadPass(); });
   mlir::registerPass([=] { return createStagePass(target, options); });
+  mlir::registerPass([] { return createUnrollHeldPass(); });
   mlir::registerPass([=] { return createAssignLayoutsPass(target, options); });
   mlir::registerPass([] { return createCommonSourcesPass(); });
   mlir::registerPass([] { return createTakeSlicesPass(); });

@@ -34,20 +34,28 @@ LoadsInFlight loadsOf(const SassKernel& kernel, const std::vector<std::pair<int,
 
 }  // namespace
 
-LoadsInFlight mostLoadsInFlight(const SassKernel& kernel) {
+std::vector<LoadsInFlight> loadsInFlight(const SassKernel& kernel) {
   auto isAround = [](const SassLoop& outer, const SassLoop& inner) {
     return &outer != &inner && outer.blocks.front().first <= inner.blocks.front().first &&
            inner.blocks.back().second <= outer.blocks.back().second;
   };
-  LoadsInFlight most;
+  std::vector<std::pair<int, LoadsInFlight>> loops;  // with their first instructions
   for (const SassLoop& loop : kernel.loops) {
     if (std::any_of(kernel.loops.begin(), kernel.loops.end(), [&](const SassLoop& l) { return isAround(loop, l); }))
       continue;
-    const LoadsInFlight loads = loadsOf(kernel, loop.blocks);
-    if (loads.loads > most.loads) most = loads;
+    LoadsInFlight loads = loadsOf(kernel, loop.blocks);
+    loads.repeated = true;
+    if (loads.loads > 0) loops.emplace_back(loop.blocks.front().first, loads);
   }
-  most.repeated = most.loads > 0;
-  return most.repeated ? most : loadsOf(kernel, {{0, static_cast<int>(kernel.code.size())}});
+  if (loops.empty()) return {loadsOf(kernel, {{0, static_cast<int>(kernel.code.size())}})};
+  std::sort(loops.begin(), loops.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<LoadsInFlight> each;
+  for (const auto& [first, loads] : loops) each.push_back(loads);
+  return each;
+}
+
+LoadsInFlight mostLoads(const std::vector<LoadsInFlight>& each) {
+  return *std::max_element(each.begin(), each.end(), [](const auto& a, const auto& b) { return a.loads < b.loads; });
 }
 
 }  // namespace tile::ir

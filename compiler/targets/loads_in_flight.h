@@ -1,6 +1,8 @@
 // loads_in_flight.h - how many loads of machine code are on their way together, for those who assemble it in several
 // ways and keep the better one.
 #pragma once
+#include <vector>
+
 #include "compiler/targets/sass.h"
 
 namespace tile::ir {
@@ -13,7 +15,9 @@ struct LoadsInFlight {
   double onTheirWay(int programs) const { return static_cast<double>(programs * loads) / (waits > 1 ? waits : 1); }
 };
 
-/// Of the innermost loop with most loads; of all code where no loop loads.
-LoadsInFlight mostLoadsInFlight(const SassKernel& kernel);
+/// Of each innermost loop that loads, in address order; of all code where none does.
+std::vector<LoadsInFlight> loadsInFlight(const SassKernel& kernel);
+/// Of those the one with most loads; of equals the first.
+LoadsInFlight mostLoads(const std::vector<LoadsInFlight>& each);
 
 }  // namespace tile::ir

@@ -8,7 +8,8 @@
 //
 // Counted in the machine code (loads_in_flight.h). The new code is kept if all warps of a multiprocessor together have
 // half as many again on their way, and are not many fewer: in straight lines other programs load meanwhile. Where threads
-// meet at barriers there must be another program to do so (a layer norm of 16 warps took a sixth longer alone).
+// meet at barriers there must be another program to do so (a layer norm of 16 warps took a sixth longer alone). Where
+// as many loads come together with the registers of all these warps (same_warps.cpp), those are enough.
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -46,7 +47,7 @@ std::optional<Apart> loadsApart(const std::string& ptx, const std::string& cubin
   if (resources.registers + kRegisterStep > apart.bound) return std::nullopt;
   const auto before = readSass(cubin, entryOf(ptx), target.sm);
   if (!before) return std::nullopt;
-  apart.loads = mostLoadsInFlight(*before);
+  apart.loads = mostLoads(loadsInFlight(*before));
   const bool areApart = apart.loads.loads >= fewestLoads && apart.loads.waits >= fewestWaits;
   return areApart || resources.spill_store_bytes > 0 ? std::optional(apart) : std::nullopt;
 }
@@ -74,7 +75,7 @@ std::optional<std::string> withLoadsTogether(const std::string& ptx, const std::
   }
   const auto made = readSass(*code, entryOf(ptx), target.sm);
   if (!made) return std::nullopt;
-  const LoadsInFlight together = mostLoadsInFlight(*made);
+  const LoadsInFlight together = mostLoads(loadsInFlight(*made));
   auto programsWith = [&](int registers) {
     if (options.fewPrograms) return 1;
     return std::max(1, occupancyOf({given->threads, registers, sharedBytes}, target).programs);
@@ -84,6 +85,15 @@ std::optional<std::string> withLoadsTogether(const std::string& ptx, const std::
     return std::nullopt;
   if (fewer == 1 && many > 1 && ptx.find("bar.sync") != std::string::npos) return std::nullopt;
   if (2 * together.onTheirWay(fewer) < 3 * apart.onTheirWay(many)) return std::nullopt;
+  if (fewer < many) {  // as good with the warps that there were?
+    const int bound = boundOfSameWarps(given->threads, resources.registers, sharedBytes, target);
+    Resources ofAll;
+    auto same = tryPtxas(withDirective(ptx, "maxnreg " + std::to_string(bound)), target, options, ofAll);
+    if (same && bound && ofAll.registers > 0 && spilledBytes(ofAll) == 0)
+      if (const auto read = readSass(*same, entryOf(ptx), target.sm))
+        if (mostLoads(loadsInFlight(*read)).onTheirWay(1) >= together.onTheirWay(1))
+          after = std::move(ofAll), code = std::move(same);
+  }
   resources = std::move(after);
   return std::move(*code);
 }

@@ -55,7 +55,7 @@ std::optional<std::string> withMoreWarps(const std::string& ptx, const std::stri
   if (!first || !second || grows(first->counts, second->counts)) return std::nullopt;
   const SassLoop *loop = first->hottestLoop(), *loopNow = second->hottestLoop();
   if (!loop != !loopNow || (loop && grows(loop->counts, loopNow->counts))) return std::nullopt;
-  const LoadsInFlight before = mostLoadsInFlight(*first), now = mostLoadsInFlight(*second);
+  const LoadsInFlight before = mostLoads(loadsInFlight(*first)), now = mostLoads(loadsInFlight(*second));
   if (before.repeated != now.repeated || now.waits > before.waits) return std::nullopt;
   resources = std::move(after);
   return std::move(*made);

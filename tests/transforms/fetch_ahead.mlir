@@ -349,6 +349,54 @@ func.func @words(%A: !tile.view<2 x f16> {tile.align = 16 : i32, tile.unit_strid
 }
 
 // -----
+
+// The same by a pointer that walks.
+// CHECK-LABEL: func.func @packed_walking
+// CHECK: %[[FIRST:.*]] = tile.gather %arg1
+// CHECK: %[[P:.*]] = tile.ptr_add %arg1
+// CHECK: scf.for {{.*}} iter_args(%{{.*}} = %{{.*}}, %{{.*}} = %arg1, %[[WORD:.*]] = %[[FIRST]], %[[Q:.*]] = %[[P]])
+// CHECK: %[[NEXT:.*]] = tile.gather %[[Q]]
+// CHECK: %[[Q2:.*]] = tile.ptr_add %[[Q]]
+// CHECK: arith.shrsi %[[WORD]]
+// CHECK: scf.yield %{{.*}}, %{{.*}}, %[[NEXT]], %[[Q2]]
+func.func @packed_walking(%A: !tile.view<2 x f16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 16, 1>},
+                          %W: !tile.ptr<i32> {tile.align = 16 : i32}, %C: !tile.view<2 x f32>, %n: i32 {tile.multiple_of = 16 : i32}) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %c0 = arith.constant 0 : i32
+  %c64 = arith.constant 64 : i32
+  %step = arith.constant 512 : i32
+  %pitch = arith.constant dense<64> : tensor<64x64xi32>
+  %eights = arith.constant dense<8> : tensor<64xi32>
+  %fours = arith.constant dense<4> : tensor<64xi32>
+  %low = arith.constant dense<15> : tensor<64x64xi32>
+  %rows = tile.iota : tensor<64xi32>
+  %within = arith.remsi %rows, %eights : tensor<64xi32>
+  %by = arith.muli %within, %fours : tensor<64xi32>
+  %byColumn = tile.reshape %by : tensor<64xi32> -> tensor<64x1xi32>
+  %shift = tile.broadcast %byColumn : tensor<64x1xi32> -> tensor<64x64xi32>
+  %columns = tile.iota : tensor<64xi32>
+  %row = tile.reshape %columns : tensor<64xi32> -> tensor<1x64xi32>
+  %across = tile.broadcast %row : tensor<1x64xi32> -> tensor<64x64xi32>
+  %word = arith.divsi %rows, %eights : tensor<64xi32>
+  %column = tile.reshape %word : tensor<64xi32> -> tensor<64x1xi32>
+  %down = tile.broadcast %column : tensor<64x1xi32> -> tensor<64x64xi32>
+  %lines = arith.muli %down, %pitch : tensor<64x64xi32>
+  %offsets = arith.addi %lines, %across : tensor<64x64xi32>
+  %sum:2 = scf.for %k = %c0 to %n step %c64 iter_args(%acc = %zero, %p = %W) -> (tensor<64x64xf32>, !tile.ptr<i32>) : i32 {
+    %a = tile.load %A[%c0, %k : i32, i32] : !tile.view<2 x f16> -> tensor<64x64xf16>
+    %words = tile.gather %p offsets %offsets : tensor<64x64xi32> : !tile.ptr<i32> -> tensor<64x64xi32>
+    %moved = arith.shrsi %words, %shift : tensor<64x64xi32>
+    %cut = arith.andi %moved, %low : tensor<64x64xi32>
+    %w = arith.sitofp %cut : tensor<64x64xi32> to tensor<64x64xf16>
+    %d = tile.dot %a, %w, %acc : tensor<64x64xf16>, tensor<64x64xf16> -> tensor<64x64xf32>
+    %q = tile.ptr_add %p, %step : !tile.ptr<i32>, i32
+    scf.yield %d, %q : tensor<64x64xf32>, !tile.ptr<i32>
+  } {tile.stages = 4 : i32}
+  tile.store %sum#0, %C[%c0, %c0 : i32, i32] : tensor<64x64xf32>, !tile.view<2 x f32>
+  return
+}
+
+// -----
 // Factors of rows that a loop gathers beside its operands come an iteration early; places of rows to copy do not.
 // CHECK-LABEL: func.func @factors_of_rows
 // CHECK: %[[FIRST:.*]] = tile.gather {{.*}} mask {{.*}} -> tensor<64xf32>

@@ -151,6 +151,111 @@ func.func @rows(%K: !tile.view<2 x f16>, %V: !tile.ptr<f32>, %O: !tile.view<2 x 
 
 // -----
 
+// Rows by a pointer that walks, and is carried for that: reads ahead have a pointer of their own, three iterations further
+// on where copies of operands have four stages.
+// CHECK-LABEL: func.func @walking
+// CHECK: %[[FIRST:.*]] = tile.gather %arg1
+// CHECK: %[[P1:.*]] = tile.ptr_add %arg1
+// CHECK: %[[SECOND:.*]] = tile.gather %[[P1]]
+// CHECK: %[[P2:.*]] = tile.ptr_add %[[P1]]
+// CHECK: %[[THIRD:.*]] = tile.gather %[[P2]]
+// CHECK: %[[P3:.*]] = tile.ptr_add %[[P2]]
+// CHECK: scf.for {{.*}} iter_args(%{{.*}} = %{{.*}}, %{{.*}} = %arg1, %[[V:.*]] = %[[FIRST]], %[[W:.*]] = %[[SECOND]], %[[X:.*]] = %[[THIRD]], %[[Q:.*]] = %[[P3]])
+// CHECK: %[[NEXT:.*]] = tile.gather %[[Q]] {{.*}} mask
+// CHECK: %[[Q1:.*]] = tile.ptr_add %[[Q]]
+// CHECK: arith.subf %{{.*}}, %[[V]]
+// CHECK: scf.yield %{{.*}}, %{{.*}}, %[[W]], %[[X]], %[[NEXT]], %[[Q1]]
+func.func @walking(%K: !tile.view<2 x f16>, %V: !tile.ptr<f32>, %O: !tile.view<2 x f32>, %w: !tile.smem<64x16xf16, minor = 1>, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %zero = arith.constant dense<0.0> : tensor<16x16xf32>
+  %c0 = arith.constant 0 : i32
+  %c16 = arith.constant 16 : i32
+  %i = tile.iota : tensor<256xi32>
+  %at = tile.reshape %i : tensor<256xi32> -> tensor<16x16xi32>
+  %r:2 = scf.for %t = %c0 to %n step %c16 iter_args(%acc = %zero, %p = %V) -> (tensor<16x16xf32>, !tile.ptr<f32>) : i32 {
+    %k = tile.load_shared %K[%t, %c0 : i32, i32] box [16, 64] : !tile.view<2 x f16> -> !tile.smem<16x64xf16, minor = 1>
+    %v = tile.gather %p offsets %at : tensor<16x16xi32> : !tile.ptr<f32> -> tensor<16x16xf32>
+    %d = tile.mma m16n8k16_f16 k 64 warps(1, 4) %k, %w, %zero : !tile.smem<16x64xf16, minor = 1>, !tile.smem<64x16xf16, minor = 1> -> tensor<16x16xf32>
+    %e = arith.subf %d, %v : tensor<16x16xf32>
+    %s = arith.addf %acc, %e : tensor<16x16xf32>
+    %q = tile.ptr_add %p, %c16 : !tile.ptr<f32>, i32
+    scf.yield %s, %q : tensor<16x16xf32>, !tile.ptr<f32>
+  } {tile.stages = 4 : i32}
+  tile.store %r#0, %O[%c0, %c0 : i32, i32] : tensor<16x16xf32>, !tile.view<2 x f32>
+  return
+}
+
+// -----
+
+// Words that an iteration has loaded for the next one (fetch_ahead) come as early as copies in four stages: two further.
+// CHECK-LABEL: func.func @words
+// CHECK: %[[SECOND:.*]] = tile.gather %{{.*}} offsets
+// CHECK: %[[THIRD:.*]] = tile.gather %{{.*}} offsets
+// CHECK: scf.for {{.*}} iter_args(%{{.*}} = %{{.*}}, %[[NOW:.*]] = %{{.*}}, %[[A:.*]] = %[[SECOND]], %[[B:.*]] = %[[THIRD]])
+// CHECK: %[[NEXT:.*]] = tile.gather %{{.*}} offsets
+// CHECK: arith.shrsi %[[NOW]]
+// CHECK: scf.yield %{{.*}}, %[[A]], %[[B]], %[[NEXT]]
+// CHECK: tile.held = 3
+func.func @words(%K: !tile.view<2 x f16>, %V: !tile.ptr<i32>, %O: !tile.view<2 x f32>, %n: i32, %first: tensor<64x16xi32>) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %zero = arith.constant dense<0.0> : tensor<16x16xf32>
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c64 = arith.constant 64 : i32
+  %eights = arith.constant dense<8> : tensor<64xi32>
+  %pitch = arith.constant dense<16> : tensor<64x16xi32>
+  %fours = arith.constant dense<4> : tensor<64x16xi32>
+  %rows = tile.iota : tensor<64xi32>
+  %columns = tile.iota : tensor<16xi32>
+  %row = tile.reshape %columns : tensor<16xi32> -> tensor<1x16xi32>
+  %across = tile.broadcast %row : tensor<1x16xi32> -> tensor<64x16xi32>
+  %word = arith.divsi %rows, %eights : tensor<64xi32>
+  %column = tile.reshape %word : tensor<64xi32> -> tensor<64x1xi32>
+  %down = tile.broadcast %column : tensor<64x1xi32> -> tensor<64x16xi32>
+  %lines = arith.muli %down, %pitch : tensor<64x16xi32>
+  %at = arith.addi %lines, %across : tensor<64x16xi32>
+  %r:2 = scf.for %t = %c0 to %n step %c1 iter_args(%acc = %zero, %now = %first) -> (tensor<16x16xf32>, tensor<64x16xi32>) : i32 {
+    %next = arith.addi %t, %c1 : i32
+    %there = arith.muli %next, %c64 : i32
+    %p = tile.ptr_add %V, %there : !tile.ptr<i32>, i32
+    %words = tile.gather %p offsets %at : tensor<64x16xi32> : !tile.ptr<i32> -> tensor<64x16xi32>
+    %k = tile.load_shared %K[%t, %c0 : i32, i32] box [16, 64] : !tile.view<2 x f16> -> !tile.smem<16x64xf16, minor = 1>
+    %moved = arith.shrsi %now, %fours : tensor<64x16xi32>
+    %f = arith.sitofp %moved : tensor<64x16xi32> to tensor<64x16xf16>
+    %w = tile.share %f : tensor<64x16xf16> -> !tile.smem<64x16xf16, minor = 1>
+    %d = tile.mma m16n8k16_f16 k 64 warps(1, 4) %k, %w, %acc : !tile.smem<16x64xf16, minor = 1>, !tile.smem<64x16xf16, minor = 1> -> tensor<16x16xf32>
+    scf.yield %d, %words : tensor<16x16xf32>, tensor<64x16xi32>
+  } {tile.stages = 4 : i32}
+  tile.store %r#0, %O[%c0, %c0 : i32, i32] : tensor<16x16xf32>, !tile.view<2 x f32>
+  return
+}
+
+// -----
+
+// Offsets that walk as a tile would be held twice: they stay.
+// CHECK-LABEL: func.func @walking_offsets
+// CHECK: scf.for {{.*}} iter_args(%{{.*}} = %{{.*}}, %[[AT:.*]] = %{{[a-z0-9_]*}}) ->
+// CHECK: tile.gather %arg1 offsets %[[AT]]
+func.func @walking_offsets(%K: !tile.view<2 x f16>, %V: !tile.ptr<f32>, %O: !tile.view<2 x f32>, %w: !tile.smem<64x16xf16, minor = 1>, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %zero = arith.constant dense<0.0> : tensor<16x16xf32>
+  %c0 = arith.constant 0 : i32
+  %c16 = arith.constant 16 : i32
+  %step = arith.constant dense<16> : tensor<16x16xi32>
+  %i = tile.iota : tensor<256xi32>
+  %first = tile.reshape %i : tensor<256xi32> -> tensor<16x16xi32>
+  %r:2 = scf.for %t = %c0 to %n step %c16 iter_args(%acc = %zero, %at = %first) -> (tensor<16x16xf32>, tensor<16x16xi32>) : i32 {
+    %k = tile.load_shared %K[%t, %c0 : i32, i32] box [16, 64] : !tile.view<2 x f16> -> !tile.smem<16x64xf16, minor = 1>
+    %v = tile.gather %V offsets %at : tensor<16x16xi32> : !tile.ptr<f32> -> tensor<16x16xf32>
+    %d = tile.mma m16n8k16_f16 k 64 warps(1, 4) %k, %w, %zero : !tile.smem<16x64xf16, minor = 1>, !tile.smem<64x16xf16, minor = 1> -> tensor<16x16xf32>
+    %e = arith.subf %d, %v : tensor<16x16xf32>
+    %s = arith.addf %acc, %e : tensor<16x16xf32>
+    %next = arith.addi %at, %step : tensor<16x16xi32>
+    scf.yield %s, %next : tensor<16x16xf32>, tensor<16x16xi32>
+  } {tile.stages = 2 : i32}
+  tile.store %r#0, %O[%c0, %c0 : i32, i32] : tensor<16x16xf32>, !tile.view<2 x f32>
+  return
+}
+
+// -----
+
 // In a loop that says nothing of stages, rows of 64 registers stay, and with them those that wait at the same time.
 // CHECK-LABEL: func.func @beside_large_rows
 // CHECK: scf.for %[[I:.*]] = {{.*}} iter_args(%{{.*}} = %{{[a-z0-9_]*}}) ->

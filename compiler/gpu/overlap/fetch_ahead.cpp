@@ -27,7 +27,6 @@
 #include "compiler/gpu/forms/moves.h"
 #include "compiler/gpu/overlap/load_ahead.h"
 #include "compiler/gpu/products/unroll_loops.h"
-#include "compiler/gpu/rings/copy_slice.h"
 #include "compiler/lowering/elementwise.h"
 #include "mlir/IR/Matchers.h"
 
@@ -165,10 +164,7 @@ class Fetcher {
   /// Those that can come early: one that cannot (it needs another load of the loop, or the loop writes there) would keep
   /// the others from it.
   static llvm::SetVector<Operation*> comeEarly(scf::ForOp loop, llvm::SetVector<Operation*> loads) {
-    loads.remove_if([&](Operation* load) {
-      const CopySlice slice(loop, {load});
-      return !slice.obstacle().empty() || slice.needsGuard() || !slice.carried().empty();
-    });
+    loads.remove_if([&](Operation* load) { return !isKnownEarly(load, loop); });
     return loads;
   }
 
@@ -230,8 +226,7 @@ class Fetcher {
     for (auto gather : loop.getBody()->getOps<GatherOp>()) {
       RankedTensorType type = tileType(gather.getResult());
       if (!type || type.getRank() > 1 || !isa<FloatType>(type.getElementType())) continue;
-      const CopySlice slice(loop, {gather.getOperation()});
-      if (slice.obstacle().empty() && !slice.needsGuard() && slice.carried().empty()) all.push_back(gather);
+      if (isKnownEarly(gather, loop)) all.push_back(gather);
     }
     return all;
   }
@@ -311,9 +306,7 @@ class Fetcher {
       if (op.getNumRegions() || isa<TakeOp>(op)) return false;
       writes |= writesGlobal(&op);
       if (!isa<LoadOp, GatherOp>(op)) continue;
-      if (!tileType(op.getResult(0)) || isVolatile(&op)) return false;
-      const CopySlice slice(loop, {&op}, updates);
-      if (!slice.obstacle().empty() || slice.needsGuard() || !slice.carried().empty()) return false;
+      if (!tileType(op.getResult(0)) || isVolatile(&op) || !isKnownEarly(&op, loop, updates)) return false;
       // Tiles of fewer elements than there are threads are held by several.
       const RankedTensorType type = tileType(op.getResult(0));
       const int64_t threads = 32 * warps_;
@@ -336,8 +329,7 @@ class Fetcher {
       distance = std::min<int64_t>(distance, trips->getZExtValue() / kLeastTrips);
     if (distance < 1) return false;
     loop = loadAhead(loop, loads, updates, distance);
-    // Unrolled, the boxes on their way stay in their registers: a move would wait for what it moves.
-    if (loop && distance > 1) unrollBy(loop, distance);
+    if (loop && distance > 1) loop->removeAttr(kHeldAttr), unrollBy(loop, distance);
     return true;
   }
 
@@ -372,8 +364,7 @@ class Fetcher {
       else if ((op.getNumRegions() && !isa<scf::IfOp>(op)) || (isa<GatherOp>(op) && !isRow(cast<GatherOp>(op), loop)))
         return {};
       if (!isa<LoadOp, GatherOp>(op)) continue;
-      const CopySlice slice(loop, {&op});
-      if (!slice.obstacle().empty() || slice.needsGuard() || !slice.carried().empty() || isVolatile(&op)) return {};
+      if (!isKnownEarly(&op, loop) || isVolatile(&op)) return {};
       registers += registersHeld(&op, warps_, facts_);
       all.insert(&op);
     }

@@ -49,15 +49,32 @@ int64_t registersOfResults(scf::ForOp loop, int64_t warps, const Facts& facts) {
   return results;
 }
 
+namespace {
+
+bool canRunEarly(const CopySlice& slice, scf::ForOp loop) {
+  // Tiles that move on would be held twice.
+  return slice.obstacle().empty() && !slice.needsGuard() &&
+         llvm::none_of(slice.carried(), [&](unsigned i) { return tileType(loop.getRegionIterArg(i)); });
+}
+
+}  // namespace
+
+bool isKnownEarly(Operation* load, scf::ForOp loop, ArrayRef<Operation*> updates) {
+  return canRunEarly(CopySlice(loop, {load}, updates), loop);
+}
+
 scf::ForOp loadAhead(scf::ForOp loop, ArrayRef<Operation*> loads, ArrayRef<Operation*> updates, int64_t distance) {
   if (loads.empty()) return {};
   CopySlice slice(loop, loads, updates);
-  if (!slice.obstacle().empty() || slice.needsGuard() || !slice.carried().empty()) return {};
+  if (!canRunEarly(slice, loop)) return {};
   OpBuilder b(loop);
   Location loc = loop.getLoc();
+  // What the loop moves on and addresses depend on (a pointer that walks): the slice has its own, further on.
+  SmallVector<Value> state;
+  for (unsigned index : slice.carried()) state.push_back(loop.getInitArgs()[index]);
   const bool asks = llvm::any_of(loads, [](Operation* op) { return isa<GatherOp>(op); });
   auto emit = [&](OpBuilder& builder, Value iv, Value before, Value end) {
-    SmallVector<Value> values(loads.size()), state;
+    SmallVector<Value> values(loads.size());
     Value exists;
     if (asks) exists = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, before, end);
     slice.emit(builder, iv, state, [&](OpBuilder& inner, Operation* copy, const IRMapping& map) {
@@ -73,7 +90,7 @@ scf::ForOp loadAhead(scf::ForOp loop, ArrayRef<Operation*> loads, ArrayRef<Opera
                                  asksOnly ? arith::IntegerOverflowFlags::nsw : arith::IntegerOverflowFlags::none);
     return iv;
   };
-  // Carried: what this iteration uses, then what the next one will, and so on.
+  // Carried: what this iteration uses, then what the next one will, and so on; then where the slice is.
   const size_t first = loop.getInitArgs().size();
   SmallVector<Value> inits(loop.getInitArgs());
   // Compared with a counter that exists: one further on might not fit.
@@ -83,6 +100,8 @@ scf::ForOp loadAhead(scf::ForOp loop, ArrayRef<Operation*> loads, ArrayRef<Opera
     if (ahead + 1 < distance) at = arith::AddIOp::create(b, loc, at, loop.getStep());
     if (asks) last = arith::SubIOp::create(b, loc, last, loop.getStep());
   }
+  const size_t places = inits.size();
+  inits.append(state);
   auto made = scf::ForOp::create(b, loc, loop.getLowerBound(), loop.getUpperBound(), loop.getStep(), inits);
   made->setDiscardableAttrs(loop->getDiscardableAttrDictionary());
   Block* body = made.getBody();
@@ -90,6 +109,8 @@ scf::ForOp loadAhead(scf::ForOp loop, ArrayRef<Operation*> loads, ArrayRef<Opera
   OpBuilder in = OpBuilder::atBlockBegin(body);
   Value ahead = further(in, made.getInductionVar());
   // The slice reads the old body's values: it is copied before they move.
+  const auto walking = made.getRegionIterArgs().drop_front(places);
+  state.assign(walking.begin(), walking.end());
   SmallVector<Value> next = emit(in, ahead, made.getInductionVar(), last);
   for (size_t i = 0; i <= first; ++i) loop.getBody()->getArgument(i).replaceAllUsesWith(body->getArgument(i));
   body->getOperations().splice(body->end(), loop.getBody()->getOperations());
@@ -99,12 +120,17 @@ scf::ForOp loadAhead(scf::ForOp loop, ArrayRef<Operation*> loads, ArrayRef<Opera
   }
   Operation* yield = body->getTerminator();
   SmallVector<Value> yielded(yield->getOperands());
-  const auto carried = made.getRegionIterArgs().drop_front(first + loads.size());
+  const auto carried = made.getRegionIterArgs().slice(first + loads.size(), (distance - 1) * loads.size());
   yielded.append(carried.begin(), carried.end());
   yielded.append(next.begin(), next.end());
+  yielded.append(state);
   yield->setOperands(yielded);
   for (size_t i = 0; i < first; ++i) loop.getResult(i).replaceAllUsesWith(made.getResult(i));
   loop.erase();
+  if (distance > 1) {
+    auto held = made->getAttrOfType<IntegerAttr>(kHeldAttr);
+    made->setAttr(kHeldAttr, b.getI64IntegerAttr(std::max(distance, held ? held.getInt() : 1)));
+  }
   return made;
 }
 
@@ -130,6 +156,8 @@ class LoadAheadPass : public PassWrapper<LoadAheadPass, OperationPass<func::Func
  private:
   /// Registers of all results of products and of what is loaded, in loops that do not ask for copies in flight.
   static constexpr int64_t kMostUnasked = 64;
+  /// Registers of what an iteration loads early, words and all, that is short.
+  static constexpr int64_t kMostOfShort = 8;
 
   /// The stages that copies of operands will have: two at least, unless the kernel asks for one.
   static int64_t stagesOf(scf::ForOp loop) {
@@ -151,11 +179,32 @@ class LoadAheadPass : public PassWrapper<LoadAheadPass, OperationPass<func::Func
            (!gather.getOther() || loop.isDefinedOutsideOfLoop(gather.getOther()));
   }
 
+  /// How early loads come whose results take `registers` of a thread: as many iterations as the copies of operands, while
+  /// no more than `most` are held for it; `held` is what an iteration holds with them.
+  static int64_t iterationsEarly(scf::ForOp loop, int64_t registers, int64_t held, int64_t most = kMostEarlyRegisters) {
+    const int64_t early = most / std::max<int64_t>(1, registers);
+    int64_t distance = std::max<int64_t>(1, std::min(stagesOf(loop) - 1, early));
+    while (distance > 1 && held + (distance - 1) * registers > kMostBesideProducts) --distance;
+    return distance;
+  }
+
   static bool canBeEarly(Operation* load, scf::ForOp loop) {
     if (auto gather = dyn_cast<GatherOp>(load); gather && !areRows(gather, loop)) return false;
-    if (isVolatile(load)) return false;
-    const CopySlice slice(loop, {load});
-    return slice.obstacle().empty() && !slice.needsGuard() && slice.carried().empty();
+    return !isVolatile(load) && isKnownEarly(load, loop);
+  }
+
+  static bool isForNextOnly(Operation* load) {
+    return llvm::all_of(load->getUsers(), [](Operation* user) { return user->hasTrait<OpTrait::IsTerminator>(); });
+  }
+
+  /// Words that fetch_ahead loads an iteration early, where the kernel asks for copies in flight.
+  static SmallVector<Operation*> wordsForNext(scf::ForOp loop, const Facts& facts) {
+    SmallVector<Operation*> words;
+    if (!loop->hasAttr("tile.stages")) return words;
+    for (auto gather : loop.getBody()->getOps<GatherOp>())
+      if (isForNextOnly(gather) && !isVolatile(gather) && elementsAlike(gather, facts) > 1 && isKnownEarly(gather, loop))
+        words.push_back(gather);
+    return words;
   }
 
   static void runOn(scf::ForOp loop, int64_t warps) {
@@ -170,8 +219,7 @@ class LoadAheadPass : public PassWrapper<LoadAheadPass, OperationPass<func::Func
       if (!isa<LoadOp, GatherOp>(op)) continue;
       Operation* load = &op;
       // What only the next iteration uses is early already.
-      auto isLate = [](Operation* user) { return !user->hasTrait<OpTrait::IsTerminator>(); };
-      if (!tileType(load->getResult(0)) || !llvm::any_of(load->getUsers(), isLate)) continue;
+      if (!tileType(load->getResult(0)) || isForNextOnly(load)) continue;
       const int64_t own = registersHeld(load, warps, facts);
       if (!canBeEarly(load, loop) || registers + own > kMostEarlyRegisters || held + own > most) {
         waits = true;
@@ -182,11 +230,26 @@ class LoadAheadPass : public PassWrapper<LoadAheadPass, OperationPass<func::Func
     }
     // Latencies of loads run side by side: while one stays, the others are free. Only who asks for stages knows better.
     if (waits && !isAsked) return;
-    // As early as the operands, while it is little that is held.
-    const int64_t early = kMostEarlyRegisters / std::max<int64_t>(1, registers);
-    int64_t distance = std::max<int64_t>(1, std::min(stagesOf(loop) - 1, early));
-    while (distance > 1 && held + (distance - 1) * registers > kMostBesideProducts) --distance;
-    loadAhead(loop, loads, {}, distance);
+    const SmallVector<Operation*> words = wordsForNext(loop, facts);
+    if (words.empty()) {
+      loadAhead(loop, loads, {}, iterationsEarly(loop, registers, held));
+      return;
+    }
+    // Of short iterations, words come as early as copies, too. Long ones hide one latency, and bodies of theirs would be
+    // much code (unpacking a tile of 128 x 64, three took a tenth longer than one).
+    int64_t all = registers;
+    for (Operation* word : words) all += registersHeld(word, warps, facts);
+    held += all - registers;
+    const bool isShort = all <= kMostOfShort;
+    const int64_t distance = isShort ? iterationsEarly(loop, all, held, 2 * kMostEarlyRegisters)
+                                     : iterationsEarly(loop, registers, held);
+    if (scf::ForOp made = loadAhead(loop, loads, {}, distance)) loop = made;
+    if (isShort && distance >= kFewestHeld) {
+      if (scf::ForOp made = loadAhead(loop, words, {}, distance - 1))
+        made->setAttr(kHeldAttr, Builder(made.getContext()).getI64IntegerAttr(distance));
+    } else {
+      loop->removeAttr(kHeldAttr);
+    }
   }
 };
 
