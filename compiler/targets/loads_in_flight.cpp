@@ -10,10 +10,13 @@
 namespace tile::ir {
 namespace {
 
-bool isLoad(const SassInstruction& inst) { return inst.opcode() == 0x981; }
+bool isLoad(const SassInstruction& inst, LoadedFrom from) {
+  const uint32_t opcode = inst.opcode();
+  return from == LoadedFrom::global ? opcode == 0x981 : opcode == 0x984 || opcode == 0x83b;
+}
 
 /// Loads of the blocks, and how often their results are waited for, in address order.
-LoadsInFlight loadsOf(const SassKernel& kernel, const std::vector<std::pair<int, int>>& blocks) {
+LoadsInFlight loadsOf(const SassKernel& kernel, const std::vector<std::pair<int, int>>& blocks, LoadedFrom from) {
   LoadsInFlight all;
   std::vector<SassRange> onTheirWay;
   auto meets = [&](const SassRange& range) {
@@ -26,7 +29,7 @@ LoadsInFlight loadsOf(const SassKernel& kernel, const std::vector<std::pair<int,
       if (!registers) continue;
       if (meets(registers->written) || std::any_of(registers->read.begin(), registers->read.end(), meets))
         ++all.waits, onTheirWay.clear();
-      if (isLoad(inst)) ++all.loads, onTheirWay.push_back(registers->written);
+      if (isLoad(inst, from)) ++all.loads, onTheirWay.push_back(registers->written);
     }
   if (!onTheirWay.empty()) ++all.waits;
   return all;
@@ -34,7 +37,7 @@ LoadsInFlight loadsOf(const SassKernel& kernel, const std::vector<std::pair<int,
 
 }  // namespace
 
-std::vector<LoadsInFlight> loadsInFlight(const SassKernel& kernel) {
+std::vector<LoadsInFlight> loadsInFlight(const SassKernel& kernel, LoadedFrom from) {
   auto isAround = [](const SassLoop& outer, const SassLoop& inner) {
     return &outer != &inner && outer.blocks.front().first <= inner.blocks.front().first &&
            inner.blocks.back().second <= outer.blocks.back().second;
@@ -43,11 +46,11 @@ std::vector<LoadsInFlight> loadsInFlight(const SassKernel& kernel) {
   for (const SassLoop& loop : kernel.loops) {
     if (std::any_of(kernel.loops.begin(), kernel.loops.end(), [&](const SassLoop& l) { return isAround(loop, l); }))
       continue;
-    LoadsInFlight loads = loadsOf(kernel, loop.blocks);
+    LoadsInFlight loads = loadsOf(kernel, loop.blocks, from);
     loads.repeated = true;
     if (loads.loads > 0) loops.emplace_back(loop.blocks.front().first, loads);
   }
-  if (loops.empty()) return {loadsOf(kernel, {{0, static_cast<int>(kernel.code.size())}})};
+  if (loops.empty()) return {loadsOf(kernel, {{0, static_cast<int>(kernel.code.size())}}, from)};
   std::sort(loops.begin(), loops.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<LoadsInFlight> each;
   for (const auto& [first, loads] : loops) each.push_back(loads);

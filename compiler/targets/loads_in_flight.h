@@ -7,7 +7,9 @@
 
 namespace tile::ir {
 
-/// Loads from global memory, and how often something waits for those on their way.
+enum class LoadedFrom { global, shared };
+
+/// Loads, and how often something waits for those on their way.
 struct LoadsInFlight {
   int loads = 0, waits = 0;
   bool repeated = false;  ///< in a loop
@@ -16,7 +18,7 @@ struct LoadsInFlight {
 };
 
 /// Of each innermost loop that loads, in address order; of all code where none does.
-std::vector<LoadsInFlight> loadsInFlight(const SassKernel& kernel);
+std::vector<LoadsInFlight> loadsInFlight(const SassKernel& kernel, LoadedFrom from = LoadedFrom::global);
 /// Of those the one with most loads; of equals the first.
 LoadsInFlight mostLoads(const std::vector<LoadsInFlight>& each);
 

@@ -79,8 +79,8 @@ std::optional<std::string> withMoreWarps(const std::string& ptx, const std::stri
 /// Whether that would be tried.
 bool mayHaveMoreWarps(const std::string& ptx, int64_t sharedBytes, const Target& target, const Resources& resources);
 
-/// The most registers of a thread that leave a multiprocessor seven eighths of its programs; 0: none known.
-int boundOfSameWarps(int threads, int registers, int64_t sharedBytes, const Target& target);
+/// The most registers of a thread that leave a multiprocessor so many eighths of its programs; 0: none known.
+int boundOfSameWarps(int threads, int registers, int64_t sharedBytes, const Target& target, int eighths = 7);
 /// Cubin bytes of code, `ptx`, whose loads wait for each other in `cubin`, with that bound, and their resources; nullopt
 /// where no more loads come together, or it spills.
 std::optional<std::string> withSameWarps(const std::string& ptx, const std::string& cubin, int64_t sharedBytes,
