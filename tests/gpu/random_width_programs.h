@@ -71,7 +71,7 @@ class WidthProgram {
   void leaving(int seed, int depth) {
     Choices c(seed);
     const int inner = c.number(1 << 20), type = c.pick_of({kU32, kU64, kI32, kI64, kU8, kI16, kF64}), most = 1 + c.number(5);
-    const bool stays = !c.one_in(3), counts = c.one_in(2);
+    const bool stays = !c.one_in(3), counts = c.one_in(2), nested = depth > 1 && c.one_in(3);
     Value rounds = type == kF64 ? m_.cast(m_.rem(variables_[kU32], most + 1, kU32), kU32, kF64)
                                 : m_.rem(variables_[size_t(type)], most + 1, type);
     const Value zero = m_.number(0, type), one = m_.number(1, type);
@@ -80,7 +80,7 @@ class WidthProgram {
                 [&] {
                   const Value now = counts ? m_.less(zero, rounds, type) : active;
                   step(inner, 3, stays ? &now : nullptr);
-                  if (depth > 1 && c.one_in(3)) construct(inner + 1, depth - 1);
+                  if (nested) construct(inner + 1, depth - 1);
                   rounds = m_.choose(now, m_.sub(rounds, one, type), rounds);
                   if (!counts) active = m_.both(active, m_.less(zero, rounds, type));
                 });

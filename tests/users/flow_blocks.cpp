@@ -290,7 +290,7 @@ Register r2("refine_flags", [](Env& e) {
           under += std::pow(std::abs(r - h) + std::abs(h - l) + .01 * (std::abs(l) + 2 * std::abs(h) + std::abs(r)), 2);
         }
         const double error = std::sqrt(over / under);
-        if (std::abs(error - high) < 1e-4 || std::abs(error - low) < 1e-4) return "data too close to a threshold";
+        if (std::abs(error - high) < 1e-6) return "data too close to a threshold";
         worst = std::max(worst, error);
         if (error <= high) continue;
         ++cells;
@@ -306,6 +306,7 @@ Register r2("refine_flags", [](Env& e) {
         }
       if (masks[b] != mask) return "octants of block " + std::to_string(b);
       if (mask) refined.push_back(b);
+      if (std::abs(worst - low) < 1e-5) return "data too close to a threshold";
       if (worst < low) smooth.push_back(b);
       for (int o = 0; o < 8; ++o)
         if (mask >> o & 1) born.push_back(b * 8 + o);
