@@ -24,7 +24,7 @@ Pair relatives(Env& e, int length, int letters, double errors) {
 // --- Gotoh: the best local alignment with affine gaps, one pair per program, lanes along an anti-diagonal. A byte per
 // cell says where its three numbers come from; a second kernel walks them back, a pair per lane, and writes runs
 struct GotohCfg {
-  int M = 256, B = 64, warps = 4;  ///< letters of a query at most, pairs per program on the way back
+  int M = 256, B = 64, warps = 4;  ///< letters of a query at most, pairs per program on the way back (a lane each)
 };
 enum Op : int { match, gap_in_query, gap_in_text };
 constexpr int kOpen = 5, kExtend = 2, kMatch = 3, kMismatch = -4;
@@ -72,7 +72,7 @@ auto way_back = kernel("user_way_back", [](const GotohCfg& c, Ptr<const uint8_t>
                                            Ptr<const int32_t> ends, Ptr<const int32_t> scores, Ptr<uint32_t> runs,
                                            Ptr<int32_t> counts, I32 most, I32 pairs) {
                   // runs [pairs, most]: length << 4 | op, from the end of the alignment to its beginning
-                  num_warps(c.warps);
+                  num_warps(cdiv(c.B, 32));
                   auto pair = program_id(0) * c.B + arange(0, c.B);
                   auto there = pair < pairs;
                   Tile i = load(ends + 2 * pair, {.mask = there}) - 1, j = load(ends + 2 * pair + 1, {.mask = there}) - 1;
@@ -97,7 +97,7 @@ auto way_back = kernel("user_way_back", [](const GotohCfg& c, Ptr<const uint8_t>
                            length = where(moves, where(op == last, length + 1, 1), length);
                            last = where(moves, op, last);
                            auto goes_on = where(state == 2, (way & 4) != 0, (way & 8) != 0);
-                           in = where(moves & (state != 0) & goes_on, state, 0);
+                           in = where(moves, where((state != 0) & goes_on, state, 0), in);
                            i -= cast(moves & (state != 2), i32), j -= cast(moves & (state != 3), i32);
                            active = moves & (i >= 0) & (j >= 0);
                          });
@@ -177,7 +177,7 @@ Register r1("gotoh", [](Env& e) {
 // --- wavefronts (WFA): for every score the furthest place on each diagonal, of matches, insertions and deletions; as
 // long as letters agree a front goes on for nothing. Penalties 4 (mismatch), 6 + 2 per letter of a gap: in halves of them
 struct FrontCfg {
-  int W = 128, K = 8, warps = 1;  ///< diagonals, letters looked at together
+  int W = 128, K = 4, warps = 4;  ///< diagonals, letters looked at between two votes
 };
 auto wavefront = kernel("user_wfa", [](const FrontCfg& c, Ptr<const uint8_t> a, Ptr<const uint8_t> b,
                                        Ptr<const int32_t> a_begins, Ptr<const int32_t> b_begins, Ptr<int32_t> penalty,
@@ -194,16 +194,14 @@ auto wavefront = kernel("user_wfa", [](const FrontCfg& c, Ptr<const uint8_t> a, 
                    auto valid = [&](Tile h) { return where((h <= n) & (h - k <= m), h, kNever); };
                    auto extended = [&](Tile h) {
                      Tile going = h >= 0;
-                     auto step = arange(0, c.K).row();
                      while_([&] { return any(going); },
                             [&] {
-                              auto y = h.col() + step, x = y - k.col();
-                              auto inside = going.col() & (x < m) & (y < n);
-                              auto same = inside & (load(a + a0 + x, {.mask = inside}) ==
-                                                    load(b + b0 + y, {.mask = inside}));
-                              auto agree = squeeze(min(where(same, c.K, broadcast_to(step, {c.W, c.K})), axis(1)), 1);
-                              h += where(going, agree, 0);
-                              going = going & (agree == c.K);
+                              for (int step = 0; step < c.K; ++step) {
+                                auto inside = going & (h < n) & (h - k < m);
+                                going = inside & (load(a + a0 + (h - k), {.mask = inside}) ==
+                                                  load(b + b0 + h, {.mask = inside}));
+                                h += cast(going, i32);
+                              }
                             });
                      return h;
                    };

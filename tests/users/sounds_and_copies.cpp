@@ -16,28 +16,28 @@ struct BitReader {
   Tile at, window, count, live;
   BitReader(Ptr<const uint32_t> words, const Tile& at, const Tile& live)
       : words(words), at(at), window(zeros(at.shape(), u64)), count(zeros(at.shape(), i32)), live(live) {}
-  void fill() {
-    auto low = live & (count <= 32);
+  void fill(const Tile& who) {
+    auto low = who & (count <= 32);
     auto word = cast(load(words + at, {.mask = low}), u64);
     window = where(low, window | (word << (32 - min(count, 32))), window);
     count = where(low, count + 32, count), at = where(low, at + 1, at);
   }
   void drop(const Tile& n) { window = window << n, count -= n; }
   Tile take_bits(const Tile& n) {  // up to 32
-    fill();
+    fill(live);
     auto bits = (window >> 1) >> (63 - n);
     drop(n);
     return cast(bits, u32);
   }
   Tile take_zeros() {  // and the one behind them
-    fill();
+    fill(live);
     Tile n = zeros(at.shape(), u32);
     while_([&] { return any(live & (window >> 32 == 0)); },
            [&] {
              auto none = live & (window >> 32 == 0);
              n = where(none, n + 32, n);
              window = where(none, window << 32, window), count = where(none, count - 32, count);
-             fill();
+             fill(none);  // only theirs: the others' warps need not wait
            });
     auto z = cast(countl_zero(window | 1), i32);
     n += cast(z, u32);
