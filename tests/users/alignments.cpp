@@ -24,7 +24,7 @@ Pair relatives(Env& e, int length, int letters, double errors) {
 // --- Gotoh: the best local alignment with affine gaps, one pair per program, lanes along an anti-diagonal. A byte per
 // cell says where its three numbers come from; a second kernel walks them back, a pair per lane, and writes runs
 struct GotohCfg {
-  int M = 256, B = 64, warps = 4;  ///< letters of a query at most, pairs per program on the way back (a lane each)
+  int M = 256, B = 32, warps = 4;  ///< letters of a query at most, pairs per program on the way back (a lane each)
 };
 enum Op : int { match, gap_in_query, gap_in_text };
 constexpr int kOpen = 5, kExtend = 2, kMatch = 3, kMismatch = -4;
@@ -72,7 +72,7 @@ auto way_back = kernel("user_way_back", [](const GotohCfg& c, Ptr<const uint8_t>
                                            Ptr<const int32_t> ends, Ptr<const int32_t> scores, Ptr<uint32_t> runs,
                                            Ptr<int32_t> counts, I32 most, I32 pairs) {
                   // runs [pairs, most]: length << 4 | op, from the end of the alignment to its beginning
-                  num_warps(cdiv(c.B, 32));
+                  num_warps(cdiv(c.B, 32));  // several would wait for each other: their stores keep an order
                   auto pair = program_id(0) * c.B + arange(0, c.B);
                   auto there = pair < pairs;
                   Tile i = load(ends + 2 * pair, {.mask = there}) - 1, j = load(ends + 2 * pair + 1, {.mask = there}) - 1;

@@ -108,7 +108,7 @@ struct SetCfg {
 struct Sets {
   Ptr<const int8_t> kinds;
   Ptr<const int32_t> sizes;    ///< of lists: numbers, of runs: pairs (first, how many follow)
-  Ptr<const int64_t> offsets;  ///< in 16-bit words
+  Ptr<const int64_t> offsets;  ///< in 16-bit words, multiples of four
   Ptr<const uint16_t> words;
 };
 struct Chunk {
@@ -184,7 +184,9 @@ auto intersect = kernel("user_roaring", [](const SetCfg& c, Ptr<const int8_t> ki
                    num_warps(c.warps);
                    auto p = program_id(0);
                    Sets a{kinds_a, sizes_a, offsets_a, words_a}, b{kinds_b, sizes_b, offsets_b, words_b};
-                   auto chunk = [&](const Sets& s) { return Chunk{load(s.kinds + p), load(s.sizes + p), load(s.offsets + p)}; };
+                   auto chunk = [&](const Sets& s) {
+                     return Chunk{load(s.kinds + p), load(s.sizes + p), multiple_of(load(s.offsets + p), 4)};
+                   };
                    auto x = chunk(a), y = chunk(b);
                    auto to = out + cast(p, i64) * 4096;
                    Tile count = cast(0, i32);
@@ -228,6 +230,7 @@ Register r2("roaring", [](Env& e) {
     Side& side = sides[s];
     for (int p = 0; p < made; ++p) {
       const int kind = s ? p / 3 % 3 : p % 3;
+      side.words.resize((side.words.size() + 3) / 4 * 4);
       std::vector<bool> set(1 << 16);
       if (kind == 2) {
         for (int x = int(e.uniform() * 300) * (p % 2); x < 1 << 16; x += 1 + int(e.uniform() * 900)) {
