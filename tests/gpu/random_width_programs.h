@@ -46,7 +46,7 @@ class WidthProgram {
 
   void construct(int seed, int depth) {
     Choices c(seed);
-    const int inner = c.number(1 << 20), kind = depth ? c.number(7) : 0;
+    const int inner = c.number(1 << 20), kind = depth ? c.number(8) : 0;
     switch (kind) {
       case 0:
         step(inner, 5, nullptr);
@@ -62,8 +62,18 @@ class WidthProgram {
           if (depth > 1) construct(inner + 1, depth - 1);
         });
         break;
+      case 3: {
+        const int type = c.number(kWidthTypes);
+        const bool leaves = c.one_in(2);
+        const int64_t limit = fitted(c.one_in(2) ? 3 : constant(c, type), type);
+        m_.loopInParts(
+            trips_, leaves, [&] { step(inner, 3, nullptr); },
+            [&] { return m_.less(variables_[size_t(type)], m_.number(limit, type), type); },
+            [&] { construct(inner + 1, depth - 1); });
+        break;
+      }
       default:
-        leaving(inner, kind == 3 ? 1 : depth);
+        leaving(inner, kind == 4 ? 1 : depth);
     }
   }
 
@@ -192,7 +202,7 @@ class WidthProgram {
 
   void across(Choices& c, std::vector<Item>& pool, const Value& x, int type) {
     const int rank = int(m_.dims.size()), axis = c.number(rank);
-    switch (c.number(11)) {
+    switch (c.number(14)) {
       case 0:
         return pool.push_back({type, m_.sum(x, axis, type)});
       case 1:
@@ -222,11 +232,22 @@ class WidthProgram {
         const Value at = m_.floorMod(operand(c, pool, kI32), m_.dims[size_t(axis)], kI32);
         return pool.push_back({type, m_.taken(x, at, axis)});
       }
+      case 9: {
+        const bool descending = c.one_in(2);
+        return pool.push_back({kI32, m_.order(x, axis, descending, type)});
+      }
+      case 10:
+      case 11: {
+        const int size = m_.dims[size_t(axis)], by = size > 1 ? 1 + c.number(size - 1) : 0;
+        const bool forward = c.one_in(2);
+        if (by == 0) return pool.push_back({type, x});
+        return pool.push_back({type, m_.shifted(x, axis, forward ? by : -by, constant(c, type), type)});
+      }
       default: {
         Dims order;
         for (int d = 0; d < rank; ++d) order.push_back(d);
         c.shuffle(order);
-        return pool.push_back({type, m_.order(x, order)});
+        return pool.push_back({type, m_.permuted(x, order)});
       }
     }
   }

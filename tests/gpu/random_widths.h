@@ -96,7 +96,7 @@ struct WidthKernel {
   Value high(const Value& x, const Value& y, int) { return mulhi(x, y); }
   Value ones(const Value& x, int) { return popcount(x); }
   Value zerosAbove(const Value& x, int) { return countl_zero(x); }
-  Value order(const Value& x, const Dims& order) {
+  Value permuted(const Value& x, const Dims& order) {
     Shape o;
     for (int d : order) o.push_back(d);
     return reshape(permute(x, o), shape());
@@ -130,7 +130,20 @@ struct WidthKernel {
   Value sorted(const Value& x, int axis, bool descending, int) {
     return sort(x, tile::axis(axis), {.descending = descending});
   }
+  Value order(const Value& x, int axis, bool descending, int) {
+    return argsort(x, tile::axis(axis), {.descending = descending});
+  }
   Value taken(const Value& x, const Value& at, int axis) { return take(x, at, axis); }
+  /// What lies `by` places before (or behind) along the axis, and `filling` where nothing does.
+  Value shifted(const Value& x, int axis, int by, int64_t filling, int type) {
+    Shape edge = shape(), kept = shape(), from;
+    for (size_t d = 0; d < dims.size(); ++d) from.push_back(0);
+    edge[axis] = std::abs(by), kept[axis] -= std::abs(by);
+    const Value ends = extract(number(filling, type), from, edge);
+    if (by > 0) return cat(ends, extract(x, from, kept), axis);
+    from[axis] = -by;
+    return cat(extract(x, from, kept), ends, axis);
+  }
   /// Everyone's own element; `what`: add, max, exchange, compare and swap. Of u32 or u64.
   Value update(int what, bool isLong, const Value& at, const Value& x, const Value& y, const Value& mask) {
     auto p = (isLong ? longs : words) + at;
@@ -146,6 +159,16 @@ struct WidthKernel {
   template <class Body>
   void loop(const Value& trips, Body body) {
     for (auto k : range(0, trips)) body(k);
+  }
+  /// Some iterations end in the middle: the loop with them (`leaves`), or not.
+  template <class Body, class Condition, class Rest>
+  void loopInParts(const Value& trips, bool leaves, Body body, Condition ends, Rest rest) {
+    for (auto k : range(0, trips)) {
+      body();
+      const Tile isOver = any(ends());
+      leaves ? break_if(isOver) : continue_if(isOver);
+      rest();
+    }
   }
   template <class Condition, class Body>
   void whileAny(Condition condition, Body body) {
@@ -273,7 +296,7 @@ struct WidthLoops {
   Value zerosAbove(const Value& x, int type) {
     return each(x, [&](int64_t a) { return int64_t(std::countl_zero(bits(a, type)) - (64 - kWidthBits[type])); });
   }
-  Value order(const Value& x, const Dims& order) {
+  Value permuted(const Value& x, const Dims& order) {
     Value r = x;
     for (int i = 0; i < countOf(dims); ++i) {
       int rest = i, from = 0;
@@ -363,6 +386,28 @@ struct WidthLoops {
     });
     return r;
   }
+  Value order(const Value& x, int axis, bool descending, int type) {
+    Value r = x;
+    lines(axis, false, [&](const std::vector<int>& line) {
+      std::vector<int> places(line.size());
+      for (size_t k = 0; k < line.size(); ++k) places[k] = int(k);
+      std::stable_sort(places.begin(), places.end(), [&](int p, int q) {
+        return descending ? isLess(x.of[line[q]], x.of[line[p]], type) : isLess(x.of[line[p]], x.of[line[q]], type);
+      });
+      for (size_t k = 0; k < line.size(); ++k) r.of[line[k]] = places[k];
+    });
+    return r;
+  }
+  Value shifted(const Value& x, int axis, int by, int64_t filling, int type) {
+    Value r = x;
+    lines(axis, false, [&](const std::vector<int>& line) {
+      for (int k = 0; k < int(line.size()); ++k) {
+        const int from = k - by;
+        r.of[line[k]] = from >= 0 && from < int(line.size()) ? x.of[line[from]] : fitted(filling, type);
+      }
+    });
+    return r;
+  }
   Value taken(const Value& x, const Value& at, int axis) {
     Value r = x;
     lines(axis, false, [&](const std::vector<int>& line) {
@@ -395,13 +440,22 @@ struct WidthLoops {
   void loop(const Value& trips, Body body) {
     for (int64_t k = 0; k < trips.of[0]; ++k) body(Value{{k}});
   }
+  static bool isAny(const Value& c) {
+    return std::any_of(c.of.begin(), c.of.end(), [](int64_t x) { return x != 0; });
+  }
+  template <class Body, class Condition, class Rest>
+  void loopInParts(const Value& trips, bool leaves, Body body, Condition ends, Rest rest) {
+    for (int64_t k = 0; k < trips.of[0]; ++k) {
+      body();
+      if (!isAny(ends()))
+        rest();
+      else if (leaves)
+        break;
+    }
+  }
   template <class Condition, class Body>
   void whileAny(Condition condition, Body body) {
-    auto going = [&] {
-      const Value c = condition();
-      return std::any_of(c.of.begin(), c.of.end(), [](int64_t x) { return x != 0; });
-    };
-    while (going()) body();
+    while (isAny(condition())) body();
   }
   template <class Then, class Else>
   void branch(const Value& c, Then then, Else otherwise) {

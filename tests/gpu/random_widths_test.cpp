@@ -103,7 +103,7 @@ void compute(WidthArrays& m, int seed) {
 }
 
 TEST(RandomWidths, DevicesAgreeWithPlainLoops) {
-  constexpr int kSeeds = 30;
+  constexpr int kSeeds = 16;
   const auto check = [](const std::string& target, const WidthArrays& got, const WidthArrays& want, int seed) {
     const int columns = WidthSizes(seed).dims.back();
     forEachWidth([&]<class T>(int type) {
