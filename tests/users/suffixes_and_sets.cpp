@@ -180,6 +180,7 @@ auto intersect = kernel("user_roaring", [](const SetCfg& c, Ptr<const int8_t> ki
                                            Ptr<const int64_t> offsets_b, Ptr<const uint16_t> words_b,
                                            Ptr<uint16_t> out, Ptr<int32_t> counts) {
                    // out [chunks, 4096]: numbers in order, or the words of a bitmap
+                   static_check(1024 % c.B == 0, "whole steps make a bitmap of 1024 words");
                    num_warps(c.warps);
                    auto p = program_id(0);
                    Sets a{kinds_a, sizes_a, offsets_a, words_a}, b{kinds_b, sizes_b, offsets_b, words_b};
