@@ -9,10 +9,10 @@ namespace tile::testing {
 /// Sizes of a program.
 struct WidthSizes : private Choices {
   explicit WidthSizes(int seed) : Choices(seed) {
-    static const std::vector<Dims> shapes = {{105},       {3, 5, 7},    {2, 3, 4, 5}, {6, 10},      {33},        {16, 24},
-                                             {4, 8, 16},  {1, 7, 64},   {5, 1, 9, 4}, {128},        {2, 2, 2, 2}, {31, 3},
-                                             {8, 2, 8, 2}, {12, 32},    {1, 256},     {64, 5},      {4, 4, 3, 4}, {7},
-                                             {256, 2},    {2, 128, 2},  {48, 16},     {9, 9, 9}};
+    static const std::vector<Dims> shapes = {{105},        {3, 5, 7},   {2, 3, 4, 5}, {6, 10},  {33},         {16, 24},
+                                             {4, 8, 16},   {1, 7, 64},  {5, 1, 9, 4}, {128},    {2, 2, 2, 2}, {31, 3},
+                                             {8, 2, 8, 2}, {12, 32},    {1, 256},     {64, 5},  {4, 4, 3, 4}, {7},
+                                             {256, 2},     {2, 128, 2}, {48, 16},     {9, 9, 9}};
     dims = shapes[size_t(number(int64_t(shapes.size())))];
     warps = 1 << number(3);
     inner = number(2000000);
@@ -80,7 +80,8 @@ class WidthProgram {
   /// Elements stay for as many rounds as their own number says. What is done stays as it is, or goes on with the rest.
   void leaving(int seed, int depth) {
     Choices c(seed);
-    const int inner = c.number(1 << 20), type = c.pick_of({kU32, kU64, kI32, kI64, kU8, kI16, kF64}), most = 1 + c.number(5);
+    const int inner = c.number(1 << 20), type = c.pick_of({kU32, kU64, kI32, kI64, kU8, kI16, kF64}),
+              most = 1 + c.number(5);
     const bool stays = !c.one_in(3), counts = c.one_in(2), nested = depth > 1 && c.one_in(3);
     Value rounds = type == kF64 ? m_.cast(m_.rem(variables_[kU32], most + 1, kU32), kU32, kF64)
                                 : m_.rem(variables_[size_t(type)], most + 1, type);

@@ -1,8 +1,8 @@
 // random_widths.h - random programs over numbers of mixed widths, f64 and unsigned ones among them, in tiles of one to
 // four dims of odd sizes: loops that elements leave at different times, branches with scans in them, scans and
 // reductions of several tiles with operators of their own, quotients by constants, sorts, elements taken by number,
-// atomics whose results are used. The same statements are recorded as a kernel and, on another machine, executed element
-// by element.
+// atomics whose results are used. The same statements are recorded as a kernel and, on another machine, executed
+// element by element.
 #pragma once
 #include <algorithm>
 #include <bit>
@@ -245,7 +245,8 @@ struct WidthLoops {
     return each(x, y, [&](int64_t a, int64_t b) { return fitted(int64_t(uint64_t(a) * uint64_t(b)), type); });
   }
   Value div(const Value& x, int64_t by, int type) {
-    return each(x, [&](int64_t a) { return type == kU64 ? int64_t(uint64_t(a) / uint64_t(by)) : fitted(a / by, type); });
+    return each(x,
+                [&](int64_t a) { return type == kU64 ? int64_t(uint64_t(a) / uint64_t(by)) : fitted(a / by, type); });
   }
   Value rem(const Value& x, int64_t by, int type) {
     return each(x, [&](int64_t a) { return type == kU64 ? int64_t(uint64_t(a) % uint64_t(by)) : a % by; });

@@ -41,12 +41,12 @@ template <class T>
 using In = Ptr<const T>;
 
 Status run(const std::shared_ptr<Device>& device, WidthArrays& m, int seed) {
-  const auto k = kernel(
-      "random_widths",
-      [](const RandomSeed& c, In<uint32_t> a0, In<uint64_t> a1, In<int32_t> a2, In<int64_t> a3, In<uint8_t> a4,
-         In<int16_t> a5, In<double> a6, In<uint32_t> s0, In<uint64_t> s1, In<int32_t> s2, In<int64_t> s3, In<uint8_t> s4,
-         In<int16_t> s5, In<double> s6, Ptr<uint32_t> o0, Ptr<uint64_t> o1, Ptr<int32_t> o2, Ptr<int64_t> o3,
-         Ptr<uint8_t> o4, Ptr<int16_t> o5, Ptr<double> o6, Ptr<uint32_t> words, Ptr<uint64_t> longs, I32 trips) {
+  const auto k =
+      kernel("random_widths", [](const RandomSeed& c, In<uint32_t> a0, In<uint64_t> a1, In<int32_t> a2, In<int64_t> a3,
+                                 In<uint8_t> a4, In<int16_t> a5, In<double> a6, In<uint32_t> s0, In<uint64_t> s1,
+                                 In<int32_t> s2, In<int64_t> s3, In<uint8_t> s4, In<int16_t> s5, In<double> s6,
+                                 Ptr<uint32_t> o0, Ptr<uint64_t> o1, Ptr<int32_t> o2, Ptr<int64_t> o3, Ptr<uint8_t> o4,
+                                 Ptr<int16_t> o5, Ptr<double> o6, Ptr<uint32_t> words, Ptr<uint64_t> longs, I32 trips) {
         const WidthSizes sizes(c.seed);
         num_warps(sizes.warps);
         const int count = countOf(sizes.dims);
@@ -63,14 +63,14 @@ Status run(const std::shared_ptr<Device>& device, WidthArrays& m, int seed) {
       });
   MemoryOnDevice there(device, m);
   Status ran = [&]<size_t... I>(std::index_sequence<I...>) {
-    return launch_one_way(
-        k, device, seed, Grid{kPrograms},
-        static_cast<const std::tuple_element_t<I, WidthElements>*>(
-            there.template data<std::tuple_element_t<I, WidthElements>>(I))...,
-        static_cast<const std::tuple_element_t<I, WidthElements>*>(
-            there.template data<std::tuple_element_t<I, WidthElements>>(kWidthTypes + I))...,
-        there.template data<std::tuple_element_t<I, WidthElements>>(kWrites + I)...,
-        there.template data<uint32_t>(kWordsOfMemory), there.template data<uint64_t>(kWordsOfMemory + 1), m.trips);
+    return launch_one_way(k, device, seed, Grid{kPrograms},
+                          static_cast<const std::tuple_element_t<I, WidthElements>*>(
+                              there.template data<std::tuple_element_t<I, WidthElements>>(I))...,
+                          static_cast<const std::tuple_element_t<I, WidthElements>*>(
+                              there.template data<std::tuple_element_t<I, WidthElements>>(kWidthTypes + I))...,
+                          there.template data<std::tuple_element_t<I, WidthElements>>(kWrites + I)...,
+                          there.template data<uint32_t>(kWordsOfMemory),
+                          there.template data<uint64_t>(kWordsOfMemory + 1), m.trips);
   }
   (std::make_index_sequence<kWidthTypes>());
   if (ran.ok()) ran = device->default_stream().synchronize();
@@ -91,13 +91,13 @@ void compute(WidthArrays& m, int seed) {
     auto* words = m.buffer(kWordsOfMemory).as<uint32_t>() + p * count;
     auto* longs = m.buffer(kWordsOfMemory + 1).as<uint64_t>() + p * count;
     WidthMemory memory{{words, words + count}, {longs, longs + count}};
-    const auto out =
-        WidthProgram<WidthLoops>(sizes.inner, {sizes.dims, &memory}).run(in, scalars, {{m.trips}});
+    const auto out = WidthProgram<WidthLoops>(sizes.inner, {sizes.dims, &memory}).run(in, scalars, {{m.trips}});
     std::copy(memory.words.begin(), memory.words.end(), words);
     std::copy(memory.longs.begin(), memory.longs.end(), longs);
     forEachWidth([&]<class T>(int type) {
       for (int i = 0; i < count; ++i)
-        m.buffer(size_t(kWrites + type)).template as<T>()[p * count + i] = static_cast<T>(out[size_t(type)].of[size_t(i)]);
+        m.buffer(size_t(kWrites + type)).template as<T>()[p * count + i] =
+            static_cast<T>(out[size_t(type)].of[size_t(i)]);
     });
   }
 }

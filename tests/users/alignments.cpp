@@ -29,10 +29,10 @@ struct GotohCfg {
 enum Op : int { match, gap_in_query, gap_in_text };
 constexpr int kOpen = 5, kExtend = 2, kMatch = 3, kMismatch = -4;
 auto gotoh = kernel("user_gotoh", [](const GotohCfg& c, Ptr<const uint8_t> query, Ptr<const uint8_t> text,
-                                     Ptr<const int32_t> query_begins, Ptr<const int32_t> text_begins,
-                                     Ptr<uint8_t> ways, I64 pitch, Ptr<int32_t> scores, Ptr<int32_t> ends) {
-               // ways [pairs, diagonals, M], `pitch` bytes a pair: bits 0..1 where H came from (0 nothing, 1 the corner,
-               // 2 E, 3 F), bit 2 and 3: E and F go on; ends [pairs, 2]: query, text, behind the last letters
+                                     Ptr<const int32_t> query_begins, Ptr<const int32_t> text_begins, Ptr<uint8_t> ways,
+                                     I64 pitch, Ptr<int32_t> scores, Ptr<int32_t> ends) {
+               // ways [pairs, diagonals, M], `pitch` bytes a pair: bits 0..1 where H came from (0 nothing, 1 the
+               // corner, 2 E, 3 F), bit 2 and 3: E and F go on; ends [pairs, 2]: query, text, behind the last letters
                num_warps(c.warps);
                auto pair = program_id(0);
                auto q0 = load(query_begins + pair), m = load(query_begins + pair + 1) - q0;
@@ -75,7 +75,8 @@ auto way_back = kernel("user_way_back", [](const GotohCfg& c, Ptr<const uint8_t>
                   num_warps(cdiv(c.B, 32));  // several would wait for each other: their stores keep an order
                   auto pair = program_id(0) * c.B + arange(0, c.B);
                   auto there = pair < pairs;
-                  Tile i = load(ends + 2 * pair, {.mask = there}) - 1, j = load(ends + 2 * pair + 1, {.mask = there}) - 1;
+                  Tile i = load(ends + 2 * pair, {.mask = there}) - 1,
+                       j = load(ends + 2 * pair + 1, {.mask = there}) - 1;
                   Tile active = there & (load(scores + pair, {.mask = there}) > 0);
                   Tile in = zeros({c.B}, i8), last = full({c.B}, -1, i8), length = zeros({c.B}, u32);
                   Tile count = zeros({c.B}, i32);
@@ -175,52 +176,52 @@ Register r1("gotoh", [](Env& e) {
 });
 
 // --- wavefronts (WFA): for every score the furthest place on each diagonal, of matches, insertions and deletions; as
-// long as letters agree a front goes on for nothing. Penalties 4 (mismatch), 6 + 2 per letter of a gap: in halves of them
+// long as letters agree a front goes on for nothing. Penalties 4 (mismatch), 6 + 2 per letter of a gap: in halves of
+// them
 struct FrontCfg {
   int W = 128, K = 4, warps = 4;  ///< diagonals, letters looked at between two votes
 };
-auto wavefront = kernel("user_wfa", [](const FrontCfg& c, Ptr<const uint8_t> a, Ptr<const uint8_t> b,
-                                       Ptr<const int32_t> a_begins, Ptr<const int32_t> b_begins, Ptr<int32_t> penalty,
-                                       I32 most) {
-                   num_warps(c.warps);
-                   auto pair = program_id(0);
-                   auto a0 = load(a_begins + pair), m = load(a_begins + pair + 1) - a0;
-                   auto b0 = load(b_begins + pair), n = load(b_begins + pair + 1) - b0;
-                   constexpr int kNever = -(1 << 20);
-                   auto k = arange(0, c.W) - c.W / 2;  // places in b less places in a
-                   auto never = full({c.W}, kNever, i32);
-                   auto from_left = [&](Tile x) { return cat(full({1}, kNever, i32), extract(x, {0}, {c.W - 1})); };
-                   auto from_right = [&](Tile x) { return cat(extract(x, {1}, {c.W - 1}), full({1}, kNever, i32)); };
-                   auto valid = [&](Tile h) { return where((h <= n) & (h - k <= m), h, kNever); };
-                   auto extended = [&](Tile h) {
-                     Tile going = h >= 0;
-                     while_([&] { return any(going); },
-                            [&] {
-                              for (int step = 0; step < c.K; ++step) {
-                                auto inside = going & (h < n) & (h - k < m);
-                                going = inside & (load(a + a0 + (h - k), {.mask = inside}) ==
-                                                  load(b + b0 + h, {.mask = inside}));
-                                h += cast(going, i32);
-                              }
-                            });
-                     return h;
-                   };
-                   Tile m1 = extended(where(k == 0, 0, never)), m2 = never, m3 = never, m4 = never;
-                   Tile ins = never, del = never, score = cast(0, i32);
-                   auto goal = n - m;
-                   auto arrived = [&](Tile h) { return any((k == goal) & (h >= n)); };
-                   Tile done = arrived(m1);
-                   while_([&] { return ~done & (score < most); },
-                          [&] {
-                            ins = valid(max(from_left(m4), from_left(ins)) + 1);
-                            del = valid(max(from_right(m4), from_right(del)));
-                            auto next = extended(max(valid(m2 + 1), max(ins, del)));
-                            m4 = m3, m3 = m2, m2 = m1, m1 = next;
-                            score += 1;
-                            done = arrived(m1);
-                          });
-                   store(penalty + pair, where(done, 2 * score, -1));
-                 }).grid([](const FrontCfg&, const auto&...) { return Grid{1}; });
+auto wavefront =
+    kernel("user_wfa", [](const FrontCfg& c, Ptr<const uint8_t> a, Ptr<const uint8_t> b, Ptr<const int32_t> a_begins,
+                          Ptr<const int32_t> b_begins, Ptr<int32_t> penalty, I32 most) {
+      num_warps(c.warps);
+      auto pair = program_id(0);
+      auto a0 = load(a_begins + pair), m = load(a_begins + pair + 1) - a0;
+      auto b0 = load(b_begins + pair), n = load(b_begins + pair + 1) - b0;
+      constexpr int kNever = -(1 << 20);
+      auto k = arange(0, c.W) - c.W / 2;  // places in b less places in a
+      auto never = full({c.W}, kNever, i32);
+      auto from_left = [&](Tile x) { return cat(full({1}, kNever, i32), extract(x, {0}, {c.W - 1})); };
+      auto from_right = [&](Tile x) { return cat(extract(x, {1}, {c.W - 1}), full({1}, kNever, i32)); };
+      auto valid = [&](Tile h) { return where((h <= n) & (h - k <= m), h, kNever); };
+      auto extended = [&](Tile h) {
+        Tile going = h >= 0;
+        while_([&] { return any(going); },
+               [&] {
+                 for (int step = 0; step < c.K; ++step) {
+                   auto inside = going & (h < n) & (h - k < m);
+                   going = inside & (load(a + a0 + (h - k), {.mask = inside}) == load(b + b0 + h, {.mask = inside}));
+                   h += cast(going, i32);
+                 }
+               });
+        return h;
+      };
+      Tile m1 = extended(where(k == 0, 0, never)), m2 = never, m3 = never, m4 = never;
+      Tile ins = never, del = never, score = cast(0, i32);
+      auto goal = n - m;
+      auto arrived = [&](Tile h) { return any((k == goal) & (h >= n)); };
+      Tile done = arrived(m1);
+      while_([&] { return ~done & (score < most); },
+             [&] {
+               ins = valid(max(from_left(m4), from_left(ins)) + 1);
+               del = valid(max(from_right(m4), from_right(del)));
+               auto next = extended(max(valid(m2 + 1), max(ins, del)));
+               m4 = m3, m3 = m2, m2 = m1, m1 = next;
+               score += 1;
+               done = arrived(m1);
+             });
+      store(penalty + pair, where(done, 2 * score, -1));
+    }).grid([](const FrontCfg&, const auto&...) { return Grid{1}; });
 Register r2("wfa", [](Env& e) {
   FrontCfg c;
   if (!e.big) c = {64, 4, 2};

@@ -7,9 +7,9 @@
 namespace users {
 namespace {
 
-// --- aggregation: rows of a sparse matrix by W lanes each. A coupling is strong where a_ij^2 > theta^2 a_ii a_jj. Of the
-// undecided the one with the largest key among its strong neighbours becomes a root, its neighbours do not; rounds go on
-// until nobody is undecided
+// --- aggregation: rows of a sparse matrix by W lanes each. A coupling is strong where a_ij^2 > theta^2 a_ii a_jj. Of
+// the undecided the one with the largest key among its strong neighbours becomes a root, its neighbours do not; rounds
+// go on until nobody is undecided
 struct GroupCfg {
   int B = 64, W = 8, warps = 4;
 };
@@ -33,21 +33,20 @@ Tile key_of(Tile i) {  // any order of the unknowns that has nothing to do with 
 }
 enum State : int8_t { undecided, root, member };
 
-auto strength = kernel("user_strength", [](const GroupCfg& c, Ptr<const int32_t> begins, Ptr<const int32_t> columns,
-                                           Ptr<const double> values, Ptr<const double> diagonal, Ptr<uint8_t> strong,
-                                           F64 theta, I32 n) {
-                  num_warps(c.warps);
-                  auto rows = program_id(0) * c.B + arange(0, c.B);
-                  auto own = load(diagonal + rows, {.mask = rows < n}).col();
-                  each_element(c, {begins, columns}, rows, n, [&](Tile at, Tile there) {
-                    auto j = load(columns + at, {.mask = there});
-                    auto a = load(values + at, {.mask = there});
-                    auto limit = theta * theta * own * load(diagonal + j, {.mask = there});
-                    store(strong + at, cast((a * a > limit) & (j != rows.col()), u8), {.mask = there});
-                  });
-                }).grid([](const GroupCfg& c, auto, auto, auto, auto, auto, double, int n) {
-  return Grid{cdiv(n, c.B)};
-});
+auto strength =
+    kernel("user_strength", [](const GroupCfg& c, Ptr<const int32_t> begins, Ptr<const int32_t> columns,
+                               Ptr<const double> values, Ptr<const double> diagonal, Ptr<uint8_t> strong, F64 theta,
+                               I32 n) {
+      num_warps(c.warps);
+      auto rows = program_id(0) * c.B + arange(0, c.B);
+      auto own = load(diagonal + rows, {.mask = rows < n}).col();
+      each_element(c, {begins, columns}, rows, n, [&](Tile at, Tile there) {
+        auto j = load(columns + at, {.mask = there});
+        auto a = load(values + at, {.mask = there});
+        auto limit = theta * theta * own * load(diagonal + j, {.mask = there});
+        store(strong + at, cast((a * a > limit) & (j != rows.col()), u8), {.mask = there});
+      });
+    }).grid([](const GroupCfg& c, auto, auto, auto, auto, auto, double, int n) { return Grid{cdiv(n, c.B)}; });
 auto choose_roots =
     kernel("user_choose_roots", [](const GroupCfg& c, Ptr<const int32_t> begins, Ptr<const int32_t> columns,
                                    Ptr<const uint8_t> strong, Ptr<int8_t> state, Ptr<const int32_t> left, I32 round,
@@ -57,7 +56,8 @@ auto choose_roots =
       return_if(load(left + round) == 0);
       auto rows = program_id(0) * c.B + arange(0, c.B);
       auto key = key_of(rows).col();
-      auto begin = load(begins + rows, {.mask = rows < n}).col(), end = load(begins + rows + 1, {.mask = rows < n}).col();
+      auto begin = load(begins + rows, {.mask = rows < n}).col(),
+           end = load(begins + rows + 1, {.mask = rows < n}).col();
       Tile first = load(state + rows, {.mask = rows < n, .other = member}) == undecided;
       Tile at = begin + arange(0, c.W).row();
       while_([&] { return any((at < end) & first.col()); },
@@ -74,7 +74,8 @@ auto choose_roots =
     }).grid([](const GroupCfg& c, auto, auto, auto, auto, auto, int, int n) { return Grid{cdiv(n, c.B)}; });
 auto choose_members =
     kernel("user_choose_members", [](const GroupCfg& c, Ptr<const int32_t> begins, Ptr<const int32_t> columns,
-                                     Ptr<const uint8_t> strong, Ptr<int8_t> state, Ptr<int32_t> left, I32 round, I32 n) {
+                                     Ptr<const uint8_t> strong, Ptr<int8_t> state, Ptr<int32_t> left, I32 round,
+                                     I32 n) {
       num_warps(c.warps);
       return_if(load(left + round) == 0);
       auto rows = program_id(0) * c.B + arange(0, c.B);
@@ -198,7 +199,8 @@ Register r1("aggregates", [](Env& e) {
       int to = i;
       double best = 0;
       for (int k = begins[i]; kind[i] == member && k < begins[i + 1]; ++k)
-        if (flags[k] && kind[columns[k]] == root && std::abs(values[k]) > best) best = std::abs(values[k]), to = columns[k];
+        if (flags[k] && kind[columns[k]] == root && std::abs(values[k]) > best)
+          best = std::abs(values[k]), to = columns[k];
       if (to == i && used[groups[i]]) return "two roots with one number";
       if (to == i) used[groups[i]] = true;
       if (groups[i] != groups[to]) return "group of member " + std::to_string(i);
@@ -216,9 +218,7 @@ struct CloverCfg {
 struct Complex {
   Tile re, im;
 };
-Complex times(const Complex& a, const Complex& b) {
-  return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
-}
+Complex times(const Complex& a, const Complex& b) { return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re}; }
 Complex conjugate(const Complex& a) { return {a.re, -a.im}; }
 constexpr int below(int i, int j) { return i * (i - 1) / 2 + j; }
 auto clover_invert =
@@ -274,15 +274,16 @@ auto clover_invert =
             inverse.store({block, 6 + 2 * below(i, j), s}, x.re), inverse.store({block, 7 + 2 * below(i, j), s}, x.im);
         }
       atomic_add(log_det + block, sum(cast(logs, f64)), {.order = Order::relaxed});
-    }).grid([](const CloverCfg& c, const auto& a, const auto&...) { return Grid{cdiv(a.shape[2], c.B), 2}; });
+    }).grid([](const CloverCfg& c, const auto& a, const auto&...) {
+      return Grid{cdiv(a.shape[2], c.B), 2};
+    });
 Register r2("clover_invert", [](Env& e) {
   CloverCfg c;
   if (!e.big) c = {32, 1};
   c.B = e.field("B", c.B), c.warps = e.field("warps", c.warps);
   const int V = e.big ? 1 << 20 : 75;
-  auto a = filled<float>(e, size_t(72) * V, [&](size_t i) {
-    return float(i / V % 36 < 6 ? 2 + e.uniform() : .5 * (e.uniform() - .5));
-  });
+  auto a = filled<float>(e, size_t(72) * V,
+                         [&](size_t i) { return float(i / V % 36 < 6 ? 2 + e.uniform() : .5 * (e.uniform() - .5)); });
   auto out = constant<float>(e, a.n, NAN);
   auto log_det = constant<double>(e, 2, 0);
   Job j;

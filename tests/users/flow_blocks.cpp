@@ -45,8 +45,7 @@ std::array<Tile, 5> hllc(const Gas& l, const Gas& r, int axis) {
     f[1 + k] = own * u + s * (star * (k == axis ? middle : g.q[1 + k]) - own);
     if (k == axis) f[1 + k] += g.q[4];
   }
-  f[4] = u * (e + g.q[4]) +
-         s * (star * (e / g.q[0] + (middle - u) * (middle + g.q[4] / (g.q[0] * (full - u)))) - e);
+  f[4] = u * (e + g.q[4]) + s * (star * (e / g.q[0] + (middle - u) * (middle + g.q[4] / (g.q[0] * (full - u)))) - e);
   return f;
 }
 auto gas_step = kernel("user_hllc", [](const GasCfg& c, Tensor<const double, 4> Q, Tensor<double, 4> out, F64 step) {
@@ -59,8 +58,8 @@ auto gas_step = kernel("user_hllc", [](const GasCfg& c, Tensor<const double, 4> 
                   auto state = [&](std::array<int, 3> d) {
                     auto r = raw(0, d), inverse = 1. / r;
                     Gas g{{r, raw(1, d) * inverse, raw(2, d) * inverse, raw(3, d) * inverse, Tile()}};
-                    g.q[4] = (kGamma - 1) *
-                             (raw(4, d) - .5 * r * (g.q[1] * g.q[1] + g.q[2] * g.q[2] + g.q[3] * g.q[3]));
+                    g.q[4] =
+                        (kGamma - 1) * (raw(4, d) - .5 * r * (g.q[1] * g.q[1] + g.q[2] * g.q[2] + g.q[3] * g.q[3]));
                     return g;
                   };
                   std::array<Tile, 5> sum;
@@ -135,8 +134,8 @@ Register r1("hllc", [](Env& e) {
       const double ul = l[1 + axis], ur = r[1 + axis], cl = std::sqrt(1.4 * l[4] / l[0]),
                    cr = std::sqrt(1.4 * r[4] / r[0]);
       const double sl = std::min(ul - cl, ur - cr), sr = std::max(ul + cl, ur + cr);
-      const double sm = (r[4] - l[4] + l[0] * ul * (sl - ul) - r[0] * ur * (sr - ur)) /
-                        (l[0] * (sl - ul) - r[0] * (sr - ur));
+      const double sm =
+          (r[4] - l[4] + l[0] * ul * (sl - ul) - r[0] * ur * (sr - ur)) / (l[0] * (sl - ul) - r[0] * (sr - ur));
       if (sl >= 0) return flux(l, axis);
       if (sr <= 0) return flux(r, axis);
       const bool left = sm >= 0;
@@ -191,42 +190,42 @@ Tile shifted(Tile x, int axis, int by) {
   auto none = zeros(edge, x.dtype()), rest = extract(x, from, kept);
   return by > 0 ? cat(rest, none, axis) : cat(none, rest, axis);
 }
-auto flag = kernel("user_refine_flags", [](const RefineCfg& c, Tensor<const float, 4> U, Tensor<uint8_t, 3> flags,
-                                           Ptr<int32_t> lists, Ptr<uint8_t> octants, Ptr<int32_t> counters, F32 high,
-                                           F32 low) {
-              // U [blocks, 10, 10, 10], flags [blocks, 8, 8] (a bit a cell), lists [2, blocks], octants [blocks],
-              // counters [refined, given up, cells]
-              num_warps(c.warps);
-              auto first = program_id(0) * c.G;
-              const Shape cells{c.G, 8, 8, 8};
-              auto at = [&](int z, int y, int x) { return U.load({first, 1 + z, 1 + y, 1 + x}, cells); };
-              Tile here = at(0, 0, 0), over = zeros(cells, f32), under = zeros(cells, f32);
-              for (int axis = 0; axis < 3; ++axis) {
-                auto a = at(-(axis == 0), -(axis == 1), -(axis == 2)), b = at(axis == 0, axis == 1, axis == 2);
-                auto second = b - 2.f * here + a;
-                auto ones = abs(b - here) + abs(here - a) + .01f * (abs(a) + 2.f * abs(here) + abs(b));
-                over += second * second, under += ones * ones;
-              }
-              auto error = sqrt(over / max(under, 1e-30f));
-              Tile set = error > high;
-              auto marked = sum(sum(sum(cast(set, i16), axis(3)), axis(2)), axis(1));
-              for (int axis = 1; axis < 4; ++axis) set = set | shifted(set, axis, 1) | shifted(set, axis, -1);
-              auto bits = cast(set, u8) << reshape(arange(0, 8), {1, 1, 1, 8});
-              flags.store({first, 0, 0}, cast(squeeze(sum(bits, axis(3)), 3), u8));
-              // Octants in the order of their bits: z, y, x.
-              auto parts = reshape(permute(reshape(set, {c.G, 2, 4, 2, 4, 2, 4}), {0, 1, 3, 5, 2, 4, 6}), {c.G, 8, 64});
-              auto some = squeeze(any(parts, axis(2)), 2);
-              auto mask = cast(squeeze(sum(cast(some, u32) << arange(0, 8).row(), axis(1)), 1), u8);
-              auto block = first + arange(0, c.G);
-              auto there = block < flags.dim(0);
-              auto worst = reshape(max(max(max(error, axis(3)), axis(2)), axis(1)), {c.G});
-              auto refined = there & (mask != 0), smooth = there & (worst < low);
-              store(octants + block, mask, {.mask = there});
-              store(lists + atomic_add(counters + zeros({c.G}, i32), 1, {.mask = refined}), block, {.mask = refined});
-              auto slot = atomic_add(counters + full({c.G}, 1, i32), 1, {.mask = smooth});
-              store(lists + flags.dim(0) + slot, block, {.mask = smooth});
-              atomic_add(counters + 2, sum(where(there, reshape(marked, {c.G}), 0)), {.order = Order::relaxed});
-            }).grid([](const RefineCfg& c, const auto& u, const auto&...) { return Grid{cdiv(u.shape[0], c.G)}; });
+auto flag =
+    kernel("user_refine_flags", [](const RefineCfg& c, Tensor<const float, 4> U, Tensor<uint8_t, 3> flags,
+                                   Ptr<int32_t> lists, Ptr<uint8_t> octants, Ptr<int32_t> counters, F32 high, F32 low) {
+      // U [blocks, 10, 10, 10], flags [blocks, 8, 8] (a bit a cell), lists [2, blocks], octants [blocks],
+      // counters [refined, given up, cells]
+      num_warps(c.warps);
+      auto first = program_id(0) * c.G;
+      const Shape cells{c.G, 8, 8, 8};
+      auto at = [&](int z, int y, int x) { return U.load({first, 1 + z, 1 + y, 1 + x}, cells); };
+      Tile here = at(0, 0, 0), over = zeros(cells, f32), under = zeros(cells, f32);
+      for (int axis = 0; axis < 3; ++axis) {
+        auto a = at(-(axis == 0), -(axis == 1), -(axis == 2)), b = at(axis == 0, axis == 1, axis == 2);
+        auto second = b - 2.f * here + a;
+        auto ones = abs(b - here) + abs(here - a) + .01f * (abs(a) + 2.f * abs(here) + abs(b));
+        over += second * second, under += ones * ones;
+      }
+      auto error = sqrt(over / max(under, 1e-30f));
+      Tile set = error > high;
+      auto marked = sum(sum(sum(cast(set, i16), axis(3)), axis(2)), axis(1));
+      for (int axis = 1; axis < 4; ++axis) set = set | shifted(set, axis, 1) | shifted(set, axis, -1);
+      auto bits = cast(set, u8) << reshape(arange(0, 8), {1, 1, 1, 8});
+      flags.store({first, 0, 0}, cast(squeeze(sum(bits, axis(3)), 3), u8));
+      // Octants in the order of their bits: z, y, x.
+      auto parts = reshape(permute(reshape(set, {c.G, 2, 4, 2, 4, 2, 4}), {0, 1, 3, 5, 2, 4, 6}), {c.G, 8, 64});
+      auto some = squeeze(any(parts, axis(2)), 2);
+      auto mask = cast(squeeze(sum(cast(some, u32) << arange(0, 8).row(), axis(1)), 1), u8);
+      auto block = first + arange(0, c.G);
+      auto there = block < flags.dim(0);
+      auto worst = reshape(max(max(max(error, axis(3)), axis(2)), axis(1)), {c.G});
+      auto refined = there & (mask != 0), smooth = there & (worst < low);
+      store(octants + block, mask, {.mask = there});
+      store(lists + atomic_add(counters + zeros({c.G}, i32), 1, {.mask = refined}), block, {.mask = refined});
+      auto slot = atomic_add(counters + full({c.G}, 1, i32), 1, {.mask = smooth});
+      store(lists + flags.dim(0) + slot, block, {.mask = smooth});
+      atomic_add(counters + 2, sum(where(there, reshape(marked, {c.G}), 0)), {.order = Order::relaxed});
+    }).grid([](const RefineCfg& c, const auto& u, const auto&...) { return Grid{cdiv(u.shape[0], c.G)}; });
 auto children = kernel("user_refine_children", [](const RefineCfg& c, Ptr<const int32_t> lists,
                                                   Ptr<const uint8_t> octants, Ptr<int32_t> counters, Ptr<int64_t> out) {
                   // As many blocks as the counter says, by few programs; out [..]: block * 8 + octant

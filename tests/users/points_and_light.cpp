@@ -10,8 +10,8 @@ struct PointCfg {
   int B = 256, warps = 4;
 };
 
-// --- orientation of three points (Shewchuk's predicate): a determinant in f64 where its error bound tells the sign, else
-// the sum of six exact products as an expansion of twelve parts
+// --- orientation of three points (Shewchuk's predicate): a determinant in f64 where its error bound tells the sign,
+// else the sum of six exact products as an expansion of twelve parts
 struct Points {
   Ptr<const double> x, y;
 };
@@ -71,7 +71,8 @@ Register r1("orient2d", [](Env& e) {
   const int points = e.big ? 1 << 20 : 500, n = e.big ? 1 << 24 : 3001;
   // Most lie within a few steps of the last place of a line through all of them; small ones are nowhere near it.
   auto coordinate = [&](int i) {
-    return i % 5 == 4 ? std::floor(e.uniform() * 1e6) * 0x1p-17 : i % 5 * 6 + .5 + double(int(e.uniform() * 64)) * 0x1p-53;
+    return i % 5 == 4 ? std::floor(e.uniform() * 1e6) * 0x1p-17
+                      : i % 5 * 6 + .5 + double(int(e.uniform() * 64)) * 0x1p-53;
   };
   std::vector<double> xs, ys;
   for (int i = 0; i < (e.device ? points : 0); ++i) {
@@ -101,7 +102,8 @@ Register r1("orient2d", [](Env& e) {
       if (got[i] != want) return "triple " + std::to_string(i) + ": " + std::to_string(got[i]);
     }
     const auto asked = doubtful.now()[0];
-    if (asked < uint64_t(changed) || asked == uint64_t(n)) return "the bound lets " + std::to_string(asked) + " through";
+    if (asked < uint64_t(changed) || asked == uint64_t(n))
+      return "the bound lets " + std::to_string(asked) + " through";
     return zeros && changed ? "" : "data tests nothing";
   };
   return j;
@@ -186,10 +188,10 @@ Register r2("roulette", [](Env& e) {
   if (!e.big) c = {16, 1};
   c.B = e.field("B", c.B), c.warps = e.field("warps", c.warps);
   const int W = e.big ? 1024 : 25, H = e.big ? 1024 : 14, samples = e.big ? 16 : 3;
-  const std::vector<float> scene{0,  0,  0,    10,   .75f, .75f, .75f, 0, 0,  -7,   1,  3,    0,    0,    0,    5,
-                                 2,  1,  1,    1.5f, .9f,  .2f,  .2f,  0, -2, 1.5f, 2,  1.2f, .2f,  .9f,  .3f,  0,
-                                 0,  3,  -1,   1,    .3f,  .3f,  .95f, 0, -3, -1,   -1, .6f,  0,    0,    0,    2,
-                                 1,  -2, 2.5f, 1,    .99f, .99f, .99f, 0};
+  const std::vector<float> scene{0,   0,   0,   10, .75f, .75f, .75f, 0,   0,    -7,  1,    3,    0,    0,
+                                 0,   5,   2,   1,  1,    1.5f, .9f,  .2f, .2f,  0,   -2,   1.5f, 2,    1.2f,
+                                 .2f, .9f, .3f, 0,  0,    3,    -1,   1,   .3f,  .3f, .95f, 0,    -3,   -1,
+                                 -1,  .6f, 0,   0,  0,    2,    1,    -2,  2.5f, 1,   .99f, .99f, .99f, 0};
   const int count = int(scene.size()) / 8;
   auto spheres = repeated<float>(e, scene.size(), scene);
   auto picture = constant<float>(e, size_t(3) * W * H, NAN);
@@ -235,7 +237,8 @@ Register r2("roulette", [](Env& e) {
           const double z = 1 - 2 * u[0], ring = std::sqrt(1 - z * z), angle = 2 * std::numbers::pi * u[1];
           way = unit(plus(normal, {ring * std::cos(angle), ring * std::sin(angle), z}, 1));
           for (int k = 0; k < 3; ++k) carried[k] *= hit[4 + k];
-          const double chance = bounce < 3 ? 1 : std::min(*std::max_element(carried.begin(), carried.end()), double(.95f));
+          const double chance =
+              bounce < 3 ? 1 : std::min(*std::max_element(carried.begin(), carried.end()), double(.95f));
           if (u[2] >= chance) break;
           for (double& x : carried) x /= chance;
         }
@@ -254,50 +257,49 @@ Register r2("roulette", [](Env& e) {
 
 // --- skinning by dual quaternions: up to four bones of eight numbers a vertex, weights and numbers of bones in bytes,
 // normals of 16 bits
-auto dual_skin = kernel("user_dual_skin", [](const PointCfg& c, Ptr<const float> positions, Ptr<const int16_t> normals,
-                                             Ptr<const uint8_t> bones, Ptr<const uint8_t> weights,
-                                             Ptr<const float> palette, Ptr<float> moved, Ptr<int16_t> turned, I32 n) {
-                   // positions, moved [n, 3], normals, turned [n, 4], bones, weights [n, 4], palette [bones, 8]: the
-                   // rotation (w, x, y, z), then half the translation times it
-                   num_warps(c.warps);
-                   auto v = program_id(0) * c.B + arange(0, c.B);
-                   auto live = v < n;
-                   std::array<Tile, 8> q, first;
-                   for (int b = 0; b < 4; ++b) {
-                     auto bone = cast(load(bones + v * 4 + b, {.mask = live}), i32);
-                     Tile w = cast(load(weights + v * 4 + b, {.mask = live}), f32) / 255.f;
-                     std::array<Tile, 8> x;
-                     for (int k = 0; k < 8; ++k) x[k] = load(palette + bone * 8 + k, {.mask = live});
-                     if (b == 0)
-                       first = x;
-                     else  // of the two numbers for one rotation the one on the first one's side
-                       w = where(x[0] * first[0] + x[1] * first[1] + x[2] * first[2] + x[3] * first[3] < 0.f, -w, w);
-                     for (int k = 0; k < 8; ++k) q[k] = b ? q[k] + w * x[k] : w * x[k];
-                   }
-                   auto size = rsqrt(q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3]);
-                   size = where(live, size, 0.f);
-                   for (Tile& x : q) x *= size;
-                   Vec axis{q[1], q[2], q[3]}, dual{q[5], q[6], q[7]};
-                   auto cross = [](const Vec& a, const Vec& b) {
-                     return Vec{a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x};
-                   };
-                   auto rotate = [&](const Vec& p) { return p + cross(axis, cross(axis, p) + p * q[0]) * 2.f; };
-                   auto at = [&](auto p, int stride, int k) { return load(p + v * stride + k, {.mask = live}); };
-                   auto p = rotate({at(positions, 3, 0), at(positions, 3, 1), at(positions, 3, 2)});
-                   auto shift = dual * q[0] - axis * q[4] + cross(axis, dual);
-                   p = p + shift + shift;
-                   store(moved + v * 3, p.x, {.mask = live});
-                   store(moved + v * 3 + 1, p.y, {.mask = live});
-                   store(moved + v * 3 + 2, p.z, {.mask = live});
-                   auto number = [&](int k) { return cast(at(normals, 4, k), f32); };
-                   auto m = rotate({number(0), number(1), number(2)});
-                   store(turned + v * 4, saturate(rint(m.x), i16), {.mask = live});
-                   store(turned + v * 4 + 1, saturate(rint(m.y), i16), {.mask = live});
-                   store(turned + v * 4 + 2, saturate(rint(m.z), i16), {.mask = live});
-                   store(turned + v * 4 + 3, at(normals, 4, 3), {.mask = live});
-                 }).grid([](const PointCfg& c, auto, auto, auto, auto, auto, auto, auto, int n) {
-  return Grid{cdiv(n, c.B)};
-});
+auto dual_skin =
+    kernel("user_dual_skin", [](const PointCfg& c, Ptr<const float> positions, Ptr<const int16_t> normals,
+                                Ptr<const uint8_t> bones, Ptr<const uint8_t> weights, Ptr<const float> palette,
+                                Ptr<float> moved, Ptr<int16_t> turned, I32 n) {
+      // positions, moved [n, 3], normals, turned [n, 4], bones, weights [n, 4], palette [bones, 8]: the
+      // rotation (w, x, y, z), then half the translation times it
+      num_warps(c.warps);
+      auto v = program_id(0) * c.B + arange(0, c.B);
+      auto live = v < n;
+      std::array<Tile, 8> q, first;
+      for (int b = 0; b < 4; ++b) {
+        auto bone = cast(load(bones + v * 4 + b, {.mask = live}), i32);
+        Tile w = cast(load(weights + v * 4 + b, {.mask = live}), f32) / 255.f;
+        std::array<Tile, 8> x;
+        for (int k = 0; k < 8; ++k) x[k] = load(palette + bone * 8 + k, {.mask = live});
+        if (b == 0)
+          first = x;
+        else  // of the two numbers for one rotation the one on the first one's side
+          w = where(x[0] * first[0] + x[1] * first[1] + x[2] * first[2] + x[3] * first[3] < 0.f, -w, w);
+        for (int k = 0; k < 8; ++k) q[k] = b ? q[k] + w * x[k] : w * x[k];
+      }
+      auto size = rsqrt(q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3]);
+      size = where(live, size, 0.f);
+      for (Tile& x : q) x *= size;
+      Vec axis{q[1], q[2], q[3]}, dual{q[5], q[6], q[7]};
+      auto cross = [](const Vec& a, const Vec& b) {
+        return Vec{a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x};
+      };
+      auto rotate = [&](const Vec& p) { return p + cross(axis, cross(axis, p) + p * q[0]) * 2.f; };
+      auto at = [&](auto p, int stride, int k) { return load(p + v * stride + k, {.mask = live}); };
+      auto p = rotate({at(positions, 3, 0), at(positions, 3, 1), at(positions, 3, 2)});
+      auto shift = dual * q[0] - axis * q[4] + cross(axis, dual);
+      p = p + shift + shift;
+      store(moved + v * 3, p.x, {.mask = live});
+      store(moved + v * 3 + 1, p.y, {.mask = live});
+      store(moved + v * 3 + 2, p.z, {.mask = live});
+      auto number = [&](int k) { return cast(at(normals, 4, k), f32); };
+      auto m = rotate({number(0), number(1), number(2)});
+      store(turned + v * 4, saturate(rint(m.x), i16), {.mask = live});
+      store(turned + v * 4 + 1, saturate(rint(m.y), i16), {.mask = live});
+      store(turned + v * 4 + 2, saturate(rint(m.z), i16), {.mask = live});
+      store(turned + v * 4 + 3, at(normals, 4, 3), {.mask = live});
+    }).grid([](const PointCfg& c, auto, auto, auto, auto, auto, auto, auto, int n) { return Grid{cdiv(n, c.B)}; });
 Register r3("dual_skin", [](Env& e) {
   PointCfg c;
   if (!e.big) c = {64, 1};

@@ -1,5 +1,5 @@
-// sounds_and_copies.cpp - streams decoded: lossless sound (Rice codes of what a linear prediction leaves, as in FLAC), a
-// frame a lane; and LZ77, all bytes of a block at once by pointers that jump.
+// sounds_and_copies.cpp - streams decoded: lossless sound (Rice codes of what a linear prediction leaves, as in FLAC),
+// a frame a lane; and LZ77, all bytes of a block at once by pointers that jump.
 #include "tests/users/use.h"
 namespace users {
 namespace {
@@ -45,43 +45,42 @@ struct BitReader {
     return n;
   }
 };
-auto rice = kernel("user_rice", [](const RiceCfg& c, Ptr<const uint32_t> words, Ptr<const int64_t> begins,
-                                   Tensor<const int16_t, 2> coefficients, Ptr<const uint8_t> shifts, I32 samples,
-                                   Tensor<int16_t, 2> out) {
-              // coefficients [frames, 8], out [frames, samples]; words from begins [frames] on
-              num_warps(c.warps);
-              auto first = program_id(0) * c.B;
-              auto frame = first + arange(0, c.B);
-              auto live = frame < out.dim(0);
-              BitReader bits(words, load(begins + frame, {.mask = live}), live);
-              auto shift = cast(load(shifts + frame, {.mask = live}), i64);
-              std::array<Tile, kOrder> coefficient, before;
-              for (int k = 0; k < kOrder; ++k) {
-                coefficient[k] = cast(load(coefficients.ptr() + cast(frame, i64) * kOrder + k, {.mask = live}), i64);
-                before[k] = zeros({c.B}, i32);
-              }
-              for (auto part : range(0, samples, kPart)) {
-                auto kept = cast(bits.take_bits(full({c.B}, 5, i32)), i32);
-                for (auto t : range(part, part + kPart, 8)) {
-                  Tile eight;
-                  for (int s = 0; s < 8; ++s) {
-                    auto high = bits.take_zeros();
-                    auto number = (high << kept) | bits.take_bits(kept);
-                    auto residual = cast(number >> 1, i32) ^ -cast(number & 1, i32);
-                    Tile sum = zeros({c.B}, i64);
-                    for (int k = 0; k < kOrder; ++k) sum += coefficient[k] * before[k];
-                    auto sample = cast(sum >> shift, i32) + residual;
-                    for (int k = kOrder - 1; k > 0; --k) before[k] = before[k - 1];
-                    before[0] = sample;
-                    auto column = cast(sample, i16).col();
-                    eight = s ? cat(eight, column, 1) : column;
-                  }
-                  out.store({first, t}, eight);
-                }
-              }
-            }).grid([](const RiceCfg& c, auto, auto, const auto& k, const auto&...) {
-  return Grid{cdiv(k.shape[0], c.B)};
-});
+auto rice =
+    kernel("user_rice", [](const RiceCfg& c, Ptr<const uint32_t> words, Ptr<const int64_t> begins,
+                           Tensor<const int16_t, 2> coefficients, Ptr<const uint8_t> shifts, I32 samples,
+                           Tensor<int16_t, 2> out) {
+      // coefficients [frames, 8], out [frames, samples]; words from begins [frames] on
+      num_warps(c.warps);
+      auto first = program_id(0) * c.B;
+      auto frame = first + arange(0, c.B);
+      auto live = frame < out.dim(0);
+      BitReader bits(words, load(begins + frame, {.mask = live}), live);
+      auto shift = cast(load(shifts + frame, {.mask = live}), i64);
+      std::array<Tile, kOrder> coefficient, before;
+      for (int k = 0; k < kOrder; ++k) {
+        coefficient[k] = cast(load(coefficients.ptr() + cast(frame, i64) * kOrder + k, {.mask = live}), i64);
+        before[k] = zeros({c.B}, i32);
+      }
+      for (auto part : range(0, samples, kPart)) {
+        auto kept = cast(bits.take_bits(full({c.B}, 5, i32)), i32);
+        for (auto t : range(part, part + kPart, 8)) {
+          Tile eight;
+          for (int s = 0; s < 8; ++s) {
+            auto high = bits.take_zeros();
+            auto number = (high << kept) | bits.take_bits(kept);
+            auto residual = cast(number >> 1, i32) ^ -cast(number & 1, i32);
+            Tile sum = zeros({c.B}, i64);
+            for (int k = 0; k < kOrder; ++k) sum += coefficient[k] * before[k];
+            auto sample = cast(sum >> shift, i32) + residual;
+            for (int k = kOrder - 1; k > 0; --k) before[k] = before[k - 1];
+            before[0] = sample;
+            auto column = cast(sample, i16).col();
+            eight = s ? cat(eight, column, 1) : column;
+          }
+          out.store({first, t}, eight);
+        }
+      }
+    }).grid([](const RiceCfg& c, auto, auto, const auto& k, const auto&...) { return Grid{cdiv(k.shape[0], c.B)}; });
 Register r1("rice", [](Env& e) {
   RiceCfg c;
   if (!e.big) c = {16, 1};
@@ -157,35 +156,34 @@ Register r1("rice", [](Env& e) {
 struct CopyCfg {
   int N = 4096, T = 1024, warps = 8;
 };
-auto lz_jump = kernel("user_lz_pointers", [](const CopyCfg& c, Ptr<const uint8_t> literal_counts,
-                                             Ptr<const uint8_t> match_counts, Ptr<const uint16_t> distances,
-                                             Ptr<const int32_t> token_begins, Ptr<const int32_t> token_counts,
-                                             Ptr<const uint8_t> literals, Ptr<const int32_t> literal_begins,
-                                             Ptr<uint8_t> out, Ptr<int32_t> sizes) {
-                 num_warps(c.warps);
-                 auto block = program_id(0);
-                 auto t = arange(0, c.T), i = arange(0, c.N);
-                 auto there = t < load(token_counts + block);
-                 auto token_at = load(token_begins + block) + t;
-                 auto own = cast(load(literal_counts + token_at, {.mask = there}), i32);
-                 auto copied = cast(load(match_counts + token_at, {.mask = there}), i32);
-                 auto distance = cast(load(distances + token_at, {.mask = there}), i32);
-                 auto [end, literal_end] = scan({own + copied, own}, axis(0), [](Tile a0, Tile b0, Tile a1, Tile b1) {
-                   return std::tuple(a0 + a1, b0 + b1);
-                 });
-                 auto begin = end - own - copied;
-                 auto token = cumsum(histogram(begin, c.N, {.mask = there}), axis(0)) - 1;
-                 auto of = [&](Tile x) { return take(x, token, 0); };
-                 auto size = max(end);
-                 auto d = i - of(begin);
-                 auto is_literal = d < of(own);
-                 Tile from = where(is_literal | (i >= size), i, i - of(distance)), next = take(from, from, 0);
-                 while_([&] { return any(from != next); }, [&] { from = next, next = take(from, from, 0); });
-                 auto place = take(where(is_literal, of(literal_end - own) + d, 0), from, 0);
-                 auto byte = load(literals + load(literal_begins + block) + place, {.mask = i < size});
-                 store(out + cast(block, i64) * c.N + i, byte, {.mask = i < size});
-                 store(sizes + block, size);
-               }).grid([](const CopyCfg&, const auto&...) { return Grid{1}; });
+auto lz_jump =
+    kernel("user_lz_pointers", [](const CopyCfg& c, Ptr<const uint8_t> literal_counts, Ptr<const uint8_t> match_counts,
+                                  Ptr<const uint16_t> distances, Ptr<const int32_t> token_begins,
+                                  Ptr<const int32_t> token_counts, Ptr<const uint8_t> literals,
+                                  Ptr<const int32_t> literal_begins, Ptr<uint8_t> out, Ptr<int32_t> sizes) {
+      num_warps(c.warps);
+      auto block = program_id(0);
+      auto t = arange(0, c.T), i = arange(0, c.N);
+      auto there = t < load(token_counts + block);
+      auto token_at = load(token_begins + block) + t;
+      auto own = cast(load(literal_counts + token_at, {.mask = there}), i32);
+      auto copied = cast(load(match_counts + token_at, {.mask = there}), i32);
+      auto distance = cast(load(distances + token_at, {.mask = there}), i32);
+      auto [end, literal_end] = scan({own + copied, own}, axis(0),
+                                     [](Tile a0, Tile b0, Tile a1, Tile b1) { return std::tuple(a0 + a1, b0 + b1); });
+      auto begin = end - own - copied;
+      auto token = cumsum(histogram(begin, c.N, {.mask = there}), axis(0)) - 1;
+      auto of = [&](Tile x) { return take(x, token, 0); };
+      auto size = max(end);
+      auto d = i - of(begin);
+      auto is_literal = d < of(own);
+      Tile from = where(is_literal | (i >= size), i, i - of(distance)), next = take(from, from, 0);
+      while_([&] { return any(from != next); }, [&] { from = next, next = take(from, from, 0); });
+      auto place = take(where(is_literal, of(literal_end - own) + d, 0), from, 0);
+      auto byte = load(literals + load(literal_begins + block) + place, {.mask = i < size});
+      store(out + cast(block, i64) * c.N + i, byte, {.mask = i < size});
+      store(sizes + block, size);
+    }).grid([](const CopyCfg&, const auto&...) { return Grid{1}; });
 Register r2("lz_pointers", [](Env& e) {
   CopyCfg c;
   if (!e.big) c = {512, 100, 2};

@@ -12,50 +12,50 @@ namespace {
 struct SuffixCfg {
   int N = 1024, warps = 8;
 };
-auto suffixes = kernel("user_suffix_array", [](const SuffixCfg& c, Ptr<const uint8_t> texts, Ptr<const int32_t> begins,
-                                               Ptr<int16_t> order, Ptr<int16_t> shared, Ptr<int32_t> doublings) {
-                  num_warps(c.warps);
-                  auto text = program_id(0);
-                  auto t0 = load(begins + text), n = load(begins + text + 1) - t0;
-                  auto i = arange(0, c.N);
-                  auto places = cast(i, u64);
-                  Tile rank = cast(load(texts + t0 + i, {.mask = i < n}), u32) + 1;
-                  rank = where(i < n, rank, 0);  // behind the end: before every letter
-                  Tile at = i, width = cast(1, i32), rounds = cast(0, i32), differ = cast(0, i1);
-                  while_([&] { return ~differ; },
-                         [&] {
-                           auto from = i + width;
-                           auto next = where(from < n, take(rank, min(from, c.N - 1), 0), 0);
-                           // What lies behind the end stays behind everything.
-                           auto first = where(i < n, rank, 1u << 20);
-                           auto keys = sort((cast(first, u64) << 40) | (cast(next, u64) << 16) | places, axis(0));
-                           auto here = keys >> 16;
-                           auto before = cat(full({1}, 0, u64), extract(here, {0}, {c.N - 1}));
-                           auto number = cumsum(cast(here != before, u32), axis(0));
-                           at = cast(keys & 0xFFFF, i32);
-                           differ = all((number == cast(i, u32) + 1) | (i >= n));
-                           // Ranks go back to their places: sorted by place.
-                           auto back = sort((cast(at, u64) << 32) | cast(number, u64), axis(0));
-                           rank = cast(back, u32);
-                           width *= 2, rounds += 1;
-                         });
-                  store(order + t0 + i, cast(at, i16), {.mask = i < n});
-                  store(doublings + text, rounds);
-                  // Neighbours in the order: letter by letter, with a vote after every four.
-                  auto previous = cat(full({1}, 0, i32), extract(at, {0}, {c.N - 1}));
-                  Tile common = zeros({c.N}, i32), going = (i > 0) & (i < n);
-                  while_([&] { return any(going); },
-                         [&] {
-                           for (int step = 0; step < 4; ++step) {
-                             auto x = at + common, y = previous + common;
-                             auto inside = going & (max(x, y) < n);
-                             going = inside & (load(texts + t0 + x, {.mask = inside}) ==
-                                               load(texts + t0 + y, {.mask = inside}));
-                             common += cast(going, i32);
-                           }
-                         });
-                  store(shared + t0 + i, cast(common, i16), {.mask = i < n});
-                }).grid([](const SuffixCfg&, const auto&...) { return Grid{1}; });
+auto suffixes =
+    kernel("user_suffix_array", [](const SuffixCfg& c, Ptr<const uint8_t> texts, Ptr<const int32_t> begins,
+                                   Ptr<int16_t> order, Ptr<int16_t> shared, Ptr<int32_t> doublings) {
+      num_warps(c.warps);
+      auto text = program_id(0);
+      auto t0 = load(begins + text), n = load(begins + text + 1) - t0;
+      auto i = arange(0, c.N);
+      auto places = cast(i, u64);
+      Tile rank = cast(load(texts + t0 + i, {.mask = i < n}), u32) + 1;
+      rank = where(i < n, rank, 0);  // behind the end: before every letter
+      Tile at = i, width = cast(1, i32), rounds = cast(0, i32), differ = cast(0, i1);
+      while_([&] { return ~differ; },
+             [&] {
+               auto from = i + width;
+               auto next = where(from < n, take(rank, min(from, c.N - 1), 0), 0);
+               // What lies behind the end stays behind everything.
+               auto first = where(i < n, rank, 1u << 20);
+               auto keys = sort((cast(first, u64) << 40) | (cast(next, u64) << 16) | places, axis(0));
+               auto here = keys >> 16;
+               auto before = cat(full({1}, 0, u64), extract(here, {0}, {c.N - 1}));
+               auto number = cumsum(cast(here != before, u32), axis(0));
+               at = cast(keys & 0xFFFF, i32);
+               differ = all((number == cast(i, u32) + 1) | (i >= n));
+               // Ranks go back to their places: sorted by place.
+               auto back = sort((cast(at, u64) << 32) | cast(number, u64), axis(0));
+               rank = cast(back, u32);
+               width *= 2, rounds += 1;
+             });
+      store(order + t0 + i, cast(at, i16), {.mask = i < n});
+      store(doublings + text, rounds);
+      // Neighbours in the order: letter by letter, with a vote after every four.
+      auto previous = cat(full({1}, 0, i32), extract(at, {0}, {c.N - 1}));
+      Tile common = zeros({c.N}, i32), going = (i > 0) & (i < n);
+      while_([&] { return any(going); },
+             [&] {
+               for (int step = 0; step < 4; ++step) {
+                 auto x = at + common, y = previous + common;
+                 auto inside = going & (max(x, y) < n);
+                 going = inside & (load(texts + t0 + x, {.mask = inside}) == load(texts + t0 + y, {.mask = inside}));
+                 common += cast(going, i32);
+               }
+             });
+      store(shared + t0 + i, cast(common, i16), {.mask = i < n});
+    }).grid([](const SuffixCfg&, const auto&...) { return Grid{1}; });
 Register r1("suffix_array", [](Env& e) {
   SuffixCfg c;
   if (!e.big) c = {128, 2};
@@ -66,7 +66,9 @@ Register r1("suffix_array", [](Env& e) {
   for (int t = 0; t < count; ++t) {
     const int n = e.big ? c.N - t % 100 : std::array{1, 128, 100, 77, 64, 127}[t];
     for (int i = 0; i < n; ++i)
-      letters.push_back(!e.big && t == 1 ? 'a' : !e.big && t == 2 ? "ab"[i & 1] : uint8_t("acgt"[int(e.uniform() * 4)]));
+      letters.push_back(!e.big && t == 1   ? 'a'
+                        : !e.big && t == 2 ? "ab"[i & 1]
+                                           : uint8_t("acgt"[int(e.uniform() * 4)]));
     begins.push_back(int32_t(letters.size()));
   }
   auto text = repeated<uint8_t>(e, letters.size(), letters);
@@ -128,7 +130,8 @@ Tile at_most(const Sets& s, const Chunk& chunk, const Tile& x, const Tile& live,
 }
 Tile contains(const Sets& s, const Chunk& chunk, const Tile& x, const Tile& live) {
   Tile found = zeros(x.shape(), i1);
-  if_(chunk.kind == 1,
+  if_(
+      chunk.kind == 1,
       [&] {
         auto word = load(s.words + chunk.at + cast(x >> 4, i64), {.mask = live});
         found = live & ((word >> (x & 15) & 1) != 0);
@@ -136,7 +139,8 @@ Tile contains(const Sets& s, const Chunk& chunk, const Tile& x, const Tile& live
       [&] {
         auto stride = where(chunk.kind == 2, 2, 1);
         Tile before = zeros(x.shape(), i32);
-        if_(chunk.kind == 2, [&] { before = at_most(s, chunk, x, live, 2); },
+        if_(
+            chunk.kind == 2, [&] { before = at_most(s, chunk, x, live, 2); },
             [&] { before = at_most(s, chunk, x, live, 1); });
         auto at = chunk.at + cast(before - 1, i64) * cast(stride, i64);
         auto some = live & (before > 0);
@@ -150,7 +154,8 @@ Tile contains(const Sets& s, const Chunk& chunk, const Tile& x, const Tile& live
 /// 64 numbers from 64 w on, as bits.
 Tile bits_of(const Sets& s, const Chunk& chunk, const Tile& w) {
   Tile bits = zeros(w.shape(), u64);
-  if_(chunk.kind == 1,
+  if_(
+      chunk.kind == 1,
       [&] {
         for (int k = 0; k < 4; ++k) bits |= cast(load(s.words + chunk.at + cast(w, i64) * 4 + k), u64) << 16 * k;
       },
@@ -174,45 +179,49 @@ Tile bits_of(const Sets& s, const Chunk& chunk, const Tile& w) {
       });
   return bits;
 }
-auto intersect = kernel("user_roaring", [](const SetCfg& c, Ptr<const int8_t> kinds_a, Ptr<const int32_t> sizes_a,
-                                           Ptr<const int64_t> offsets_a, Ptr<const uint16_t> words_a,
-                                           Ptr<const int8_t> kinds_b, Ptr<const int32_t> sizes_b,
-                                           Ptr<const int64_t> offsets_b, Ptr<const uint16_t> words_b,
-                                           Ptr<uint16_t> out, Ptr<int32_t> counts) {
-                   // out [chunks, 4096]: numbers in order, or the words of a bitmap
-                   static_check(1024 % c.B == 0, "whole steps make a bitmap of 1024 words");
-                   num_warps(c.warps);
-                   auto p = program_id(0);
-                   Sets a{kinds_a, sizes_a, offsets_a, words_a}, b{kinds_b, sizes_b, offsets_b, words_b};
-                   auto chunk = [&](const Sets& s) {
-                     return Chunk{load(s.kinds + p), load(s.sizes + p), multiple_of(load(s.offsets + p), 4)};
-                   };
-                   auto x = chunk(a), y = chunk(b);
-                   auto to = out + cast(p, i64) * 4096;
-                   Tile count = cast(0, i32);
-                   auto filter = [&](const Sets& list, const Chunk& l, const Sets& other, const Chunk& o) {
-                     for (auto i : range(0, l.size, c.B)) {
-                       auto k = i + arange(0, c.B);
-                       auto live = k < l.size;
-                       auto v = load(list.words + l.at + cast(k, i64), {.mask = live});
-                       auto keep = contains(other, o, v, live);
-                       auto place = cumsum(keep, axis(0)) + count;
-                       store(to + place - 1, v, {.mask = keep});
-                       count += sum(keep);
-                     }
-                   };
-                   if_(x.kind == 0, [&] { filter(a, x, b, y); }, [&] {
-                     if_(y.kind == 0, [&] { filter(b, y, a, x); }, [&] {
-                       for (auto i : range(0, 1024, c.B)) {
-                         auto w = i + arange(0, c.B);
-                         auto bits = bits_of(a, x, w) & bits_of(b, y, w);
-                         count += cast(sum(popcount(bits)), i32);
-                         for (int k = 0; k < 4; ++k) store(to + w * 4 + k, cast(bits >> 16 * k, u16));
-                       }
-                     });
-                   });
-                   store(counts + p, count);
-                 }).grid([](const SetCfg&, const auto&...) { return Grid{1}; });
+auto intersect =
+    kernel("user_roaring", [](const SetCfg& c, Ptr<const int8_t> kinds_a, Ptr<const int32_t> sizes_a,
+                              Ptr<const int64_t> offsets_a, Ptr<const uint16_t> words_a, Ptr<const int8_t> kinds_b,
+                              Ptr<const int32_t> sizes_b, Ptr<const int64_t> offsets_b, Ptr<const uint16_t> words_b,
+                              Ptr<uint16_t> out, Ptr<int32_t> counts) {
+      // out [chunks, 4096]: numbers in order, or the words of a bitmap
+      static_check(1024 % c.B == 0, "whole steps make a bitmap of 1024 words");
+      num_warps(c.warps);
+      auto p = program_id(0);
+      Sets a{kinds_a, sizes_a, offsets_a, words_a}, b{kinds_b, sizes_b, offsets_b, words_b};
+      auto chunk = [&](const Sets& s) {
+        return Chunk{load(s.kinds + p), load(s.sizes + p), multiple_of(load(s.offsets + p), 4)};
+      };
+      auto x = chunk(a), y = chunk(b);
+      auto to = out + cast(p, i64) * 4096;
+      Tile count = cast(0, i32);
+      auto filter = [&](const Sets& list, const Chunk& l, const Sets& other, const Chunk& o) {
+        for (auto i : range(0, l.size, c.B)) {
+          auto k = i + arange(0, c.B);
+          auto live = k < l.size;
+          auto v = load(list.words + l.at + cast(k, i64), {.mask = live});
+          auto keep = contains(other, o, v, live);
+          auto place = cumsum(keep, axis(0)) + count;
+          store(to + place - 1, v, {.mask = keep});
+          count += sum(keep);
+        }
+      };
+      if_(
+          x.kind == 0, [&] { filter(a, x, b, y); },
+          [&] {
+            if_(
+                y.kind == 0, [&] { filter(b, y, a, x); },
+                [&] {
+                  for (auto i : range(0, 1024, c.B)) {
+                    auto w = i + arange(0, c.B);
+                    auto bits = bits_of(a, x, w) & bits_of(b, y, w);
+                    count += cast(sum(popcount(bits)), i32);
+                    for (int k = 0; k < 4; ++k) store(to + w * 4 + k, cast(bits >> 16 * k, u16));
+                  }
+                });
+          });
+      store(counts + p, count);
+    }).grid([](const SetCfg&, const auto&...) { return Grid{1}; });
 Register r2("roaring", [](Env& e) {
   SetCfg c;
   if (!e.big) c = {64, 2};
@@ -279,8 +288,8 @@ Register r2("roaring", [](Env& e) {
           list.push_back(uint16_t(x)), bits[x / 16] |= uint16_t(1 << x % 16), ++n;
       const bool is_list = !sides[0].kinds[p] || !sides[1].kinds[p];
       const auto& want = is_list ? list : bits;
-      const std::string name = "chunk " + std::to_string(p) + " of kinds " + std::to_string(sides[0].kinds[p]) + " and " +
-                               std::to_string(sides[1].kinds[p]);
+      const std::string name = "chunk " + std::to_string(p) + " of kinds " + std::to_string(sides[0].kinds[p]) +
+                               " and " + std::to_string(sides[1].kinds[p]);
       if (count[p] != n) return name + ": " + std::to_string(count[p]) + " numbers instead of " + std::to_string(n);
       for (size_t i = 0; i < want.size(); ++i)
         if (got[p * 4096 + i] != want[i]) return name + ", place " + std::to_string(i);
