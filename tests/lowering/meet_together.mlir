@@ -175,37 +175,3 @@ func.func @loops(%x: !tile.view<1xf32> {tile.align = 16 : i32, tile.unit_stride 
   tile.store %u, %y[%c0 : i32] : tensor<128xf32>, !tile.view<1xf32>
   return
 }
-
-// -----
-// What a program that gathers has in shared memory its cache lacks, but apart these would take as much.
-// PLACED-LABEL: func.func @shifted_states
-// PLACED: tile.take {{.*}} {tile.meets = 0 : i32, tile.scratch = [[FIRST:[0-9]+]] : i32}
-// PLACED-NOT: tile.barrier
-// PLACED: tile.take {{.*}} {tile.met = 0 : i32, tile.scratch = {{[0-9]+}} : i32}
-// PLACED-NOT: tile.barrier
-// PLACED: tile.take {{.*}} {tile.met = 0 : i32, tile.scratch = {{[0-9]+}} : i32}
-// PLACED: return
-func.func @shifted_states(%x: !tile.ptr<i32>, %y: !tile.ptr<i32>, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
-  %c0 = arith.constant 0 : i32
-  %c1 = arith.constant 1 : i32
-  %one = arith.constant dense<1> : tensor<256xi32>
-  %first = arith.constant dense<0> : tensor<256xi32>
-  %i = tile.iota {start = 0 : i64} : tensor<256xi32>
-  %before = arith.subi %i, %one : tensor<256xi32>
-  %at = arith.maxsi %before, %first : tensor<256xi32>
-  %l:3 = scf.for %k = %c0 to %n step %c1 iter_args(%a = %i, %b = %first, %c = %one) -> (tensor<256xi32>, tensor<256xi32>, tensor<256xi32>) : i32 {
-    %p = tile.ptr_add %x, %k : !tile.ptr<i32>, i32
-    %new = tile.gather %p offsets %i : tensor<256xi32> : !tile.ptr<i32> -> tensor<256xi32>
-    %u = tile.take %a, %at axis 0 : tensor<256xi32>, tensor<256xi32> -> tensor<256xi32>
-    %v = tile.take %b, %at axis 0 : tensor<256xi32>, tensor<256xi32> -> tensor<256xi32>
-    %w = tile.take %c, %at axis 0 : tensor<256xi32>, tensor<256xi32> -> tensor<256xi32>
-    %d = arith.addi %u, %new : tensor<256xi32>
-    %e = arith.maxsi %v, %d : tensor<256xi32>
-    %f = arith.muli %w, %new : tensor<256xi32>
-    scf.yield %d, %e, %f : tensor<256xi32>, tensor<256xi32>, tensor<256xi32>
-  }
-  %s = arith.addi %l#0, %l#1 : tensor<256xi32>
-  %t = arith.addi %s, %l#2 : tensor<256xi32>
-  tile.scatter %t, %y offsets %i : tensor<256xi32> : tensor<256xi32>, !tile.ptr<i32>
-  return
-}

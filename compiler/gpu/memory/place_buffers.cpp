@@ -6,8 +6,6 @@
 // overlap, share the copy that the first of them has put there.
 #include <algorithm>
 #include <limits>
-#include <tuple>
-#include <vector>
 
 #include "compiler/dialect/warps.h"
 #include "compiler/gpu/forms/moves.h"
@@ -104,21 +102,15 @@ class Placer {
     const int64_t total = placeAll(target);
     // The members of a group that shares a barrier (meet_together.cpp) need their scratch at the same time. Groups are
     // split again if that would cost programs of a multiprocessor. In programs that gather, the bytes come out of the
-    // L1 cache, and must be worth the barriers saved; where members that are apart take as many, they cost nothing.
-    // Groups of two are not worth it either: they save one barrier if the two could alternate, and none if there is no
-    // room for that.
+    // L1 cache, and must be worth the barriers saved. Groups of two are not worth it either: they save one barrier if
+    // the two could alternate, and none if there is no room for that.
     const auto barriers = static_cast<int64_t>(buffers_.meetings().size());
     llvm::DenseSet<Operation*> groups;
     for (auto [other, first] : buffers_.meetings()) groups.insert(first);
     const int64_t limit =
         gathers() ? kSharedForBarrier * threads(target) * barriers : sharedBytesEach(target, programsWanted(target));
-    const bool areLarge = barriers >= 2 * static_cast<int64_t>(groups.size());
-    if (barriers == 0 || (areLarge && total <= limit)) return total;
-    const auto split = splitGroups();
-    const int64_t apart = placeAll(target);
-    if (!areLarge || total > apart) return apart;
-    for (const auto& [op, name, group] : split) op->setAttr(name, group);
-    buffers_.collect();
+    if (barriers == 0 || (barriers >= 2 * static_cast<int64_t>(groups.size()) && total <= limit)) return total;
+    splitGroups();
     return placeAll(target);
   }
 
@@ -173,15 +165,12 @@ class Placer {
     return std::max(1, mostPrograms(target) / 2);  // registers rarely leave room for more
   }
 
-  /// Returns what it took away: op, attribute, group.
-  std::vector<std::tuple<Operation*, const char*, Attribute>> splitGroups() {
-    std::vector<std::tuple<Operation*, const char*, Attribute>> split;
-    func_.walk([&](Operation* op) {
-      for (const char* name : {kMeetsAttr, kMetAttr})
-        if (Attribute group = op->removeAttr(name)) split.emplace_back(op, name, group);
+  void splitGroups() {
+    func_.walk([](Operation* op) {
+      op->removeAttr(kMeetsAttr);
+      op->removeAttr(kMetAttr);
     });
     buffers_.collect();
-    return split;
   }
 
   /// How many programs of so many bytes a multiprocessor has room for, at most half of what its threads allow.
