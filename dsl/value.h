@@ -11,9 +11,13 @@ namespace tile {
 
 template <class T>
 concept Arithmetic = std::is_arithmetic_v<T>;
-/// What may stand for a literal: C++'s own numbers, and half, bfloat16 and the f8 types (templates over element types).
+/// An enumerator of a plain `enum`, which is a number in C++, too: states, kinds, flags.
 template <class T>
-concept Number = Arithmetic<T> || (kHasDType<T> && std::is_class_v<T>);
+concept Enumerator = std::is_enum_v<T> && std::is_convertible_v<T, std::underlying_type_t<T>>;
+/// What may stand for a literal: C++'s own numbers, enumerators, and half, bfloat16 and the f8 types (templates over
+/// element types).
+template <class T>
+concept Number = Arithmetic<T> || Enumerator<T> || (kHasDType<T> && std::is_class_v<T>);
 
 class Tile;
 
@@ -24,7 +28,9 @@ template <Number A>
 constexpr Operand literal_operand(A a, SrcLoc loc) {
   Operand o;
   o.loc = loc;
-  if constexpr (!Arithmetic<A>)
+  if constexpr (Enumerator<A>)
+    return literal_operand(+a, loc);
+  else if constexpr (!Arithmetic<A>)
     o.kind = Operand::floating, o.f = static_cast<float>(a);
   else if constexpr (std::is_same_v<A, bool>)
     o.kind = Operand::boolean, o.b = a;
@@ -47,11 +53,11 @@ class Tile {
   Tile(SrcLoc loc = SrcLoc::current()) : slot_(detail::new_empty_slot(loc)) {}
   Tile(const Tile& other, SrcLoc loc = SrcLoc::current()) : slot_(detail::copy_slot(other.slot_, loc)) {}
   // No move constructor on purpose: moving would change which variable a loop carries (std::swap inside a loop).
-  template <Arithmetic A>
-  Tile(A literal, SrcLoc loc = SrcLoc::current())
+  template <Number A>
+  requires(Arithmetic<A> || Enumerator<A>) Tile(A literal, SrcLoc loc = SrcLoc::current())
       : slot_(detail::new_slot(detail::literal(detail::literal_operand(literal, loc)), loc)) {}
   template <Number A>
-  requires(!Arithmetic<A>) Tile(A literal, SrcLoc loc = SrcLoc::current())
+  requires(!Arithmetic<A> && !Enumerator<A>) Tile(A literal, SrcLoc loc = SrcLoc::current())
       : slot_(detail::new_slot(detail::literal_as(detail::literal_operand(literal, loc), dtype_of<A>()), loc)) {}
   explicit Tile(std::nullptr_t) = delete;
   ~Tile() { detail::kill_slot(slot_); }

@@ -258,6 +258,23 @@ TEST(Literals, OfNarrowTypes) {
   EXPECT_TRUE(t.ok()) << t.error().to_string();
 }
 
+TEST(Literals, EnumeratorsAreNumbers) {
+  enum State : int8_t { open, closed = 5 };
+  enum : uint32_t { top = 0x80000000u };
+  EXPECT_IR("arith.constant dense<5> : tensor<4xi8>", [](Ptr<const int8_t> p, Ptr<int8_t> out) {
+    Tile state = load(p + arange(0, 4), {.mask = arange(0, 4) < 3, .other = closed});
+    state = where(state == open, closed, state);
+    store(out + arange(0, 4), state);
+  });
+  const Traced t = trace_of([](Ptr<const uint32_t> p) {
+    Tile one = closed, bit = top;
+    static_check(one.dtype() == i32 && bit.dtype() == u32, "alone they are what C++ makes of them");
+    static_check((load(p) & top).dtype() == u32, "they take the type they meet");
+    static_check(full({2}, closed, i8).dtype() == i8 && (closed | open) == 5, "two of them stay C++'s");
+  });
+  EXPECT_TRUE(t.ok()) << t.error().to_string();
+}
+
 // Two of them are not operands of a tile: C++ computes.
 TEST(Literals, NarrowTypesOfTheHostStayNumbers) {
   constexpr half a(2.f), b(-3.f);

@@ -156,3 +156,51 @@ func.func @counted(%x: !tile.view<1xi64> {tile.align = 16 : i32, tile.unit_strid
   tile.scatter %one, %y offsets %at : tensor<1024xi64> : tensor<1024xi32>, !tile.ptr<i32>
   return
 }
+
+// -----
+
+// A loop hands one of its tiles on to another one, which lies differently: converted on the way, neither changes.
+// CHECK-LABEL: func.func @handed_on(
+// CHECK: scf.for {{.*}} iter_args(%[[A:[a-z0-9]+]] =
+// CHECK: %[[B:.*]] = tile.convert %[[A]]
+// CHECK-NEXT: scf.yield %{{.*}}, %[[B]]
+func.func @handed_on(%n: i32, %flag: i1, %in: !tile.ptr<i64>, %out: !tile.ptr<i64>)
+    attributes {tile.kernel, tile.num_warps = 2 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant dense<0> : tensor<2x128x2xi64>
+  %none = arith.constant dense<0.0> : tensor<2x128x2xf64>
+  %i = tile.iota {start = 0 : i64} : tensor<512xi32>
+  %at = tile.reshape %i : tensor<512xi32> -> tensor<2x128x2xi32>
+  %read = tile.gather %in offsets %at : tensor<2x128x2xi32> : !tile.ptr<i64> -> tensor<2x128x2xi64>
+  %first:2 = scf.for %k = %c0 to %n step %c1 iter_args(%a = %read, %b = %zero)
+      -> (tensor<2x128x2xi64>, tensor<2x128x2xi64>) : i32 {
+    scf.yield %zero, %a : tensor<2x128x2xi64>, tensor<2x128x2xi64>
+  }
+  %second:3 = scf.for %k = %c0 to %n step %c1 iter_args(%a = %first#0, %b = %first#1, %x = %none)
+      -> (tensor<2x128x2xi64>, tensor<2x128x2xi64>, tensor<2x128x2xf64>) : i32 {
+    %y = arith.addf %x, %x : tensor<2x128x2xf64>
+    %whole = arith.fptosi %y : tensor<2x128x2xf64> to tensor<2x128x2xi64>
+    %next = arith.select %flag, %zero, %whole : tensor<2x128x2xi64>
+    %both:2 = scf.if %flag -> (tensor<2x128x2xi64>, tensor<2x128x2xf64>) {
+      %byte = arith.trunci %whole : tensor<2x128x2xi64> to tensor<2x128x2xi8>
+      %turned = tile.trans %byte, [2, 1, 0] : tensor<2x128x2xi8> -> tensor<2x128x2xi8>
+      %wide = arith.uitofp %turned : tensor<2x128x2xi8> to tensor<2x128x2xf64>
+      scf.yield %zero, %wide : tensor<2x128x2xi64>, tensor<2x128x2xf64>
+    } else {
+      %sums = tile.scan %y axis 1 : (tensor<2x128x2xf64>) -> tensor<2x128x2xf64> {
+      ^bb0(%p: f64, %q: f64):
+        %sum = arith.addf %p, %q : f64
+        tile.yield %sum : f64
+      }
+      %ends = arith.fptosi %sums : tensor<2x128x2xf64> to tensor<2x128x2xi8>
+      %long = arith.extui %ends : tensor<2x128x2xi8> to tensor<2x128x2xi64>
+      scf.yield %long, %y : tensor<2x128x2xi64>, tensor<2x128x2xf64>
+    }
+    scf.yield %next, %both#0, %both#1 : tensor<2x128x2xi64>, tensor<2x128x2xi64>, tensor<2x128x2xf64>
+  }
+  tile.scatter %second#0, %out offsets %at : tensor<2x128x2xi32> : tensor<2x128x2xi64>, !tile.ptr<i64>
+  %behind = tile.ptr_add %out, %n : !tile.ptr<i64>, i32
+  tile.scatter %second#1, %behind offsets %at : tensor<2x128x2xi32> : tensor<2x128x2xi64>, !tile.ptr<i64>
+  return
+}

@@ -192,7 +192,9 @@ class Assigner {
   void enterRegions(Operation* op) {
     for (auto& group : carriedGroups(op)) {
       Layout layout = plan_.layoutOf(group[0]);
-      for (Value tile : group)
+      // What a counting loop hands on from one argument to another has the layout of the argument that it is.
+      const bool counts = isa<scf::ForOp>(op);
+      for (Value tile : counts ? ArrayRef<Value>(group).take_front(2) : ArrayRef<Value>(group))
         if (tile.getDefiningOp() == op || isa<BlockArgument>(tile)) {
           auto arg = dyn_cast<BlockArgument>(tile);
           if (!arg || arg.getOwner()->getParentOp() == op) setLayout(tile, layout);
