@@ -1,45 +1,9 @@
 // swept_chunk_states.cpp - chunked linear attention taken apart as flash-linear-attention does it: states in front of
 // chunks for a gate and for the gated delta rule, outputs from states, w and u of the WY form, the states' gradients.
-// Blocks of rows of one head are views with the stride of all heads; tiles, warps and stages are fields. q, k, w
-// [B, T, H, K], v, u, o [B, T, H, V], g (sums inside chunks), beta [B, T, H], h [B, NT, H, K, V].
-#include "tests/users/use.h"
+// Tiles, warps and stages are fields.
+#include "tests/users/swept_chunks.h"
 namespace users {
 namespace {
-
-struct FlaCfg {
-  int H = 32, K = 128, V = 128, BT = 64, BK = 64, BV = 64, stages = 3, warps = 4;
-};
-FlaCfg fla_cfg(Env& e, FlaCfg c) {
-  if (!e.big) c = {2, 40, 24, 16, 16, 16, 2, 1};
-  c.BT = e.field("BT", c.BT), c.BK = e.field("BK", c.BK), c.BV = e.field("BV", c.BV);
-  c.stages = e.field("stages", c.stages), c.warps = e.field("warps", c.warps);
-  return c;
-}
-struct Lengths {
-  int B, T, NT;
-  Lengths(const Env& e, const FlaCfg& c) : B(e.big ? 4 : 2), T(e.big ? 4096 : 56), NT(cdiv(T, c.BT)) {}
-};
-/// Sums of logarithms of gates inside each chunk.
-Array<float> gate_sums(Env& e, const FlaCfg& c, const Lengths& l) {
-  std::vector<double> sum(c.H);
-  return filled<float>(e, size_t(l.B) * l.T * c.H, [&](size_t i) {
-    if (i / c.H % l.T % c.BT == 0) sum[i % c.H] = 0;
-    return static_cast<float>(sum[i % c.H] -= .1 * e.uniform());
-  });
-}
-/// Rows of head h of sequence b, [T, width] of an array [B, T, H, width]; turned: [width, T].
-template <class T>
-auto rows_of(const FlaCfg& c, Ptr<T> p, const Tile& b, const Tile& h, I32 t, int width) {
-  return make_view<T>(p + (b * t * c.H + h) * width, {t, width}, {c.H * width, 1});
-}
-template <class T>
-auto turned_rows_of(const FlaCfg& c, Ptr<T> p, const Tile& b, const Tile& h, I32 t, int width) {
-  return make_view<T>(p + (b * t * c.H + h) * width, {width, t}, {1, c.H * width});
-}
-template <class T>
-auto state_of(const FlaCfg& c, Ptr<T> p, const Tile& b, const Tile& h, const Tile& NT, const Tile& t) {
-  return make_view<T>(p + ((b * NT + t) * c.H + h) * (c.K * c.V), {c.K, c.V}, {c.V, 1});
-}
 
 // --- states in front of chunks, a gate for each row: h = e^(g of the last row) h + k' (e^(g last - g) v)
 auto gated_h = kernel("user_gated_h", [](const FlaCfg& c, Ptr<const bfloat16> k, Ptr<const bfloat16> v,
