@@ -5,12 +5,8 @@
 namespace users {
 namespace {
 
-struct BackCfg : FlaCfg {
-  int gate = 1, dw = 0;
-};
-
 // --- gradients of q, k, w and g of a chunk and a block of keys, from the states and their gradients
-auto dqkwg = kernel("user_dqkwg", [](const BackCfg& c, Ptr<const bfloat16> q, Ptr<const bfloat16> k,
+auto dqkwg = kernel("user_dqkwg", [](const FlaCfg& c, Ptr<const bfloat16> q, Ptr<const bfloat16> k,
                                      Ptr<const bfloat16> v, Ptr<const bfloat16> h, Ptr<const float> g,
                                      Ptr<const bfloat16> dO, Ptr<const bfloat16> dH, Ptr<const bfloat16> dV,
                                      Ptr<bfloat16> dQ, Ptr<bfloat16> dK, Ptr<bfloat16> dW, Ptr<float> dG, F32 scale,
@@ -64,13 +60,13 @@ auto dqkwg = kernel("user_dqkwg", [](const BackCfg& c, Ptr<const bfloat16> q, Pt
                }
                rows_of(c, dQ, b, head, T, c.K).store({t, k0}, cast(dq, bf16));
                rows_of(c, dK, b, head, T, c.K).store({t, k0}, cast(dk, bf16));
-             }).grid([](const BackCfg& c, auto, auto, auto, auto, auto, auto, auto, auto, auto, auto, auto, auto, float,
+             }).grid([](const FlaCfg& c, auto, auto, auto, auto, auto, auto, auto, auto, auto, auto, auto, auto, float,
                         int T, int B) {
   return Grid{cdiv(c.K, c.BK), cdiv(T, c.BT), B * c.H};
 });
-Job dqkwg_job(Env& e, BackCfg c) {
-  static_cast<FlaCfg&>(c) = fla_cfg(e, c);
-  c.gate = e.field("gate", c.gate), c.dw = e.field("dw", c.dw);
+Job dqkwg_job(Env& e, FlaCfg c) {
+  const int gate = e.field("gate", c.gate), with_w = e.field("dw", c.dw);
+  c = fla_cfg(e, c), c.gate = gate, c.dw = with_w;
   const Lengths l(e, c);
   const size_t rows = size_t(l.B) * l.T * c.H;
   const int KV = c.K * c.V, NK = cdiv(c.K, c.BK);
@@ -78,7 +74,8 @@ Job dqkwg_job(Env& e, BackCfg c) {
   auto dO = random<bfloat16>(e, rows * c.V), dV = random<bfloat16>(e, rows * c.V);
   auto h = random<bfloat16>(e, size_t(l.B) * l.NT * c.H * KV), dH = random<bfloat16>(e, h.n);
   auto g = gate_sums(e, c, l);
-  auto dq = constant<bfloat16>(e, q.n, NAN), dk = constant<bfloat16>(e, q.n, NAN), dw = constant<bfloat16>(e, q.n, NAN);
+  auto dq = constant<bfloat16>(e, q.n, NAN), dk = constant<bfloat16>(e, q.n, NAN);
+  auto dw = constant<bfloat16>(e, q.n, NAN);
   auto dg = constant<float>(e, rows * NK, NAN);
   Job j;
   j.gflop = 2e-9 * rows * ((2. + c.dw) * KV + double(c.BT) * (NK * c.V + (2. + c.gate) * c.K));
@@ -127,8 +124,8 @@ Job dqkwg_job(Env& e, BackCfg c) {
   };
   return j;
 }
-Register r1("gated_dqkg", [](Env& e) { return dqkwg_job(e, {{.stages = 2}, 1, 0}); });
-Register r2("delta_dqkw", [](Env& e) { return dqkwg_job(e, {{.stages = 2}, 0, 1}); });
+Register r1("gated_dqkg", [](Env& e) { return dqkwg_job(e, {.stages = 2}); });
+Register r2("delta_dqkw", [](Env& e) { return dqkwg_job(e, {.stages = 2, .gate = 0, .dw = 1}); });
 
 // --- gradients of the states behind every chunk, from the last to the first: dh = e^(g last) dh + (e^g q scale)' do
 auto gated_dh = kernel("user_gated_dh", [](const FlaCfg& c, Ptr<const bfloat16> q, Ptr<const float> g,

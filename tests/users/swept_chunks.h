@@ -6,7 +6,7 @@
 namespace users {
 
 struct FlaCfg {
-  int H = 32, K = 128, V = 128, BT = 64, BK = 64, BV = 64, stages = 3, warps = 4;
+  int H = 32, K = 128, V = 128, BT = 64, BK = 64, BV = 64, stages = 3, warps = 4, gate = 1, dw = 0;
 };
 inline FlaCfg fla_cfg(Env& e, FlaCfg c) {
   if (!e.big) c = {2, 40, 24, 16, 16, 16, 2, 1};
