@@ -257,7 +257,7 @@ Register r4("nsa_pick", [](Env& e) {
   NsaCfg c;
   if (!e.big) c = {16, 4, 32, 4, 2};
   c.warps = e.field("warps", c.warps);
-  const int T = e.big ? 8192 : 700, HK = e.big ? 4 : 1, NC = (T - 32) / 16 + 1, step = e.big ? 1 : 13;
+  const int T = e.big ? 8192 : 330, HK = e.big ? 4 : 1, NC = (T - 32) / 16 + 1, step = e.big ? 1 : 13;
   const int rows = T / step;  // the small problem launches all, and is looked at every 13 tokens
   auto q = random<bfloat16>(e, size_t(T) * HK * c.G * c.D), k = random<bfloat16>(e, size_t(HK) * NC * c.D);
   auto lse = random<float>(e, size_t(T) * HK * c.G, 2, 4);

@@ -174,7 +174,7 @@ auto rht_fp4 = kernel("user_rht_fp4", [](const Fp4Cfg& c, Tensor<const bfloat16,
                  auto at = (cast(row, i64) * X.dim64(1) + column).col() + arange(0, 16).row();
                  auto q = min(floor(v / step + rand(seed, at)) * step, 6.f);
                  auto code = cast(where(q < 2.f, q * 2.f, where(q < 4.f, q + 2.f, q * .5f + 4.f)), u8);
-                 code = code | where(y < 0.f, uint8_t(8), uint8_t(0));
+                 code = where(y < 0.f, code | uint8_t(8), code);
                  auto [low, high] = split(reshape(code, {c.BM, c.BN / 2, 2}));
                  Y.store({m, program_id(1) * (c.BN / 2)}, low | (high << 4));
                  S.store({m, program_id(1) * (c.BN / 16)}, reshape(s8, {c.BM, c.BN / 16}));
