@@ -1,6 +1,6 @@
 // drafted_draws.cpp - tokens drawn and weighed: which path of a drafted tree is typical enough to keep, several tokens
-// of a row at once, losses against a teacher's best tokens and against ratios of whole sequences, and an optimiser whose
-// second moment takes 4 bits.
+// of a row at once, losses against a teacher's best tokens and against ratios of whole sequences, and an optimiser
+// whose second moment takes 4 bits.
 #include "tests/users/use.h"
 namespace users {
 namespace {
@@ -31,27 +31,26 @@ auto tree_entropy = kernel("user_tree_entropy", [](const RowsCfg& c, Tensor<cons
 struct PathsCfg {
   int P = 64, L = 8;
 };
-auto tree_typical =
-    kernel("user_tree_typical", [](const PathsCfg& c, Ptr<const bfloat16> logits, Ptr<const float> lse,
-                                   Ptr<const float> entropy, Ptr<const int32_t> tokens, Ptr<const int32_t> paths,
-                                   Ptr<int32_t> best, Ptr<int32_t> length, I32 nodes, I32 V, F32 inverse, F32 least,
-                                   F32 delta) {
-      auto b = program_id(0);
-      auto p = arange(0, c.P), l = arange(0, c.L);
-      auto at = p.col() * (c.L + 1) + l.row();  // a path: the root, then up to L nodes, then -1
-      auto parent = load(paths + at), child = load(paths + at + 1);
-      auto there = (parent >= 0) & (child >= 0);
-      auto token = load(tokens + b * nodes + child, {.mask = there, .other = 0});
-      auto row = b * nodes + parent;
-      auto x = cast(load(logits + (cast(row, i64) * V + token), {.mask = there}), f32) * inverse;
-      auto likely = exp(x - load(lse + row, {.mask = there, .other = 0.f}));
-      auto bar = min(least, delta * exp(-load(entropy + row, {.mask = there, .other = 0.f})));
-      auto kept = cast(there & (likely > bar), i32);
-      auto n = squeeze(sum(cumprod(kept, axis(1)), axis(1)), 1);
-      auto [longest, which] = max_with_index(n, axis(0));
-      store(best + b, to_scalar(which));
-      store(length + b, to_scalar(longest));
-    });
+auto tree_typical = kernel("user_tree_typical", [](const PathsCfg& c, Ptr<const bfloat16> logits, Ptr<const float> lse,
+                                                   Ptr<const float> entropy, Ptr<const int32_t> tokens,
+                                                   Ptr<const int32_t> paths, Ptr<int32_t> best, Ptr<int32_t> length,
+                                                   I32 nodes, I32 V, F32 inverse, F32 least, F32 delta) {
+  auto b = program_id(0);
+  auto p = arange(0, c.P), l = arange(0, c.L);
+  auto at = p.col() * (c.L + 1) + l.row();  // a path: the root, then up to L nodes, then -1
+  auto parent = load(paths + at), child = load(paths + at + 1);
+  auto there = (parent >= 0) & (child >= 0);
+  auto token = load(tokens + b * nodes + child, {.mask = there, .other = 0});
+  auto row = b * nodes + parent;
+  auto x = cast(load(logits + (cast(row, i64) * V + token), {.mask = there}), f32) * inverse;
+  auto likely = exp(x - load(lse + row, {.mask = there, .other = 0.f}));
+  auto bar = min(least, delta * exp(-load(entropy + row, {.mask = there, .other = 0.f})));
+  auto kept = cast(there & (likely > bar), i32);
+  auto n = squeeze(sum(cumprod(kept, axis(1)), axis(1)), 1);
+  auto [longest, which] = max_with_index(n, axis(0));
+  store(best + b, to_scalar(which));
+  store(length + b, to_scalar(longest));
+});
 Register r1("tree_typical", [](Env& e) {
   RowsCfg c;
   if (!e.big) c = {64, 2};
@@ -96,8 +95,10 @@ Register r1("tree_typical", [](Env& e) {
       for (int p = 0; p < s.P; ++p) {
         int kept = 0;
         for (; kept < s.L && way[p * (s.L + 1) + kept + 1] >= 0; ++kept) {
-          const int r = b * nodes + way[p * (s.L + 1) + kept], token = tokens.at(b * nodes + way[p * (s.L + 1) + kept + 1]);
-          if (std::exp(x[size_t(r) * V + token] * inverse - wl[r]) <= std::min<double>(least, delta * std::exp(-wh[r]))) break;
+          const int r = b * nodes + way[p * (s.L + 1) + kept],
+                    token = tokens.at(b * nodes + way[p * (s.L + 1) + kept + 1]);
+          if (std::exp(x[size_t(r) * V + token] * inverse - wl[r]) <= std::min<double>(least, delta * std::exp(-wh[r])))
+            break;
         }
         if (kept > longest) longest = kept, first = p;
       }
@@ -167,7 +168,8 @@ Register r2("draw_many", [](Env& e) {
       std::sort(order.begin(), order.end(), std::greater<>());
       for (int i = 0; i < c.K; ++i) {
         const int v = got[m * c.K + i];
-        if (v < 0 || v >= V || std::abs(g[v] - order[i]) > 1e-3) return "draw " + std::to_string(i) + " of row " + std::to_string(m);
+        if (v < 0 || v >= V || std::abs(g[v] - order[i]) > 1e-3)
+          return "draw " + std::to_string(i) + " of row " + std::to_string(m);
         for (int k = 0; k < i; ++k)
           if (got[m * c.K + k] == v) return "drawn twice in row " + std::to_string(m);
         want.push_back(x[size_t(m) * V + v] / t[m] - std::log(sum));
@@ -178,7 +180,8 @@ Register r2("draw_many", [](Env& e) {
   return j;
 });
 
-// --- distillation from a teacher's K best tokens, everything else as one event: the loss, and its gradient over all words
+// --- distillation from a teacher's K best tokens, everything else as one event: the loss, and its gradient over all
+// words
 struct DistilCfg {
   int BV = 4096, K = 64, warps = 8;
 };
@@ -253,28 +256,28 @@ Register r3("sparse_distil", [](Env& e) {
 struct SequenceCfg {
   int B = 1024, warps = 4;
 };
-auto gspo = kernel("user_gspo", [](const SequenceCfg& c, Ptr<const float> now, Ptr<const float> before,
-                                   Ptr<const int32_t> ends, Ptr<const float> advantage, Ptr<float> loss, Ptr<float> grad,
-                                   F32 low, F32 high) {
-              num_warps(c.warps);
-              auto s = program_id(0);
-              auto begin = load(ends + s), end = load(ends + s + 1);
-              return_if(begin == end);
-              Tile sums = zeros({c.B}, f32);
-              for (auto t : range(begin, end, c.B)) {
-                auto i = t + arange(0, c.B);
-                sums += load(now + i, {.mask = i < end}) - load(before + i, {.mask = i < end});
-              }
-              auto n = cast(end - begin, f32);
-              auto ratio = exp(sum(sums) / n), a = load(advantage + s);
-              auto clipped = clamp(ratio, 1.f - low, 1.f + high);
-              store(loss + s, -min(ratio * a, clipped * a));
-              auto each = where(ratio * a <= clipped * a, -ratio * a / n, 0.f);
-              for (auto t : range(begin, end, c.B)) {
-                auto i = t + arange(0, c.B);
-                store(grad + i, each, {.mask = i < end});
-              }
-            });
+auto gspo =
+    kernel("user_gspo", [](const SequenceCfg& c, Ptr<const float> now, Ptr<const float> before, Ptr<const int32_t> ends,
+                           Ptr<const float> advantage, Ptr<float> loss, Ptr<float> grad, F32 low, F32 high) {
+      num_warps(c.warps);
+      auto s = program_id(0);
+      auto begin = load(ends + s), end = load(ends + s + 1);
+      return_if(begin == end);
+      Tile sums = zeros({c.B}, f32);
+      for (auto t : range(begin, end, c.B)) {
+        auto i = t + arange(0, c.B);
+        sums += load(now + i, {.mask = i < end}) - load(before + i, {.mask = i < end});
+      }
+      auto n = cast(end - begin, f32);
+      auto ratio = exp(sum(sums) / n), a = load(advantage + s);
+      auto clipped = clamp(ratio, 1.f - low, 1.f + high);
+      store(loss + s, -min(ratio * a, clipped * a));
+      auto each = where(ratio * a <= clipped * a, -ratio * a / n, 0.f);
+      for (auto t : range(begin, end, c.B)) {
+        auto i = t + arange(0, c.B);
+        store(grad + i, each, {.mask = i < end});
+      }
+    });
 Register r4("gspo", [](Env& e) {
   SequenceCfg c;
   if (!e.big) c = {32, 1};
@@ -294,8 +297,8 @@ Register r4("gspo", [](Env& e) {
   auto loss = constant<float>(e, S, 7), grad = constant<float>(e, total, NAN);
   Job j;
   j.mbytes = 12e-6 * total;
-  j.add(gspo.grid([S](const SequenceCfg&, auto...) { return Grid{S}; }), c, now.p, before.p, ends.p, a.p, loss.p, grad.p,
-        .2f, .28f);
+  j.add(gspo.grid([S](const SequenceCfg&, auto...) { return Grid{S}; }), c, now.p, before.p, ends.p, a.p, loss.p,
+        grad.p, .2f, .28f);
   j.check = [=] {
     std::vector<double> wl(S, 7), wg(total);
     for (int s = 0; s < S; ++s) {
@@ -339,26 +342,26 @@ auto rank1_tops = kernel("user_rank1_tops", [](const Rank1Cfg& c, Tensor<const b
                   }).grid([](const Rank1Cfg& c, const auto& g, const auto&...) {
   return Grid{cdiv(g.shape[0], c.BM), cdiv(g.shape[1], c.BN)};
 });
-auto rank1_step =
-    kernel("user_rank1_step", [](const Rank1Cfg& c, Tensor<const bfloat16, 2> G, Tensor<uint8_t, 2> codes,
-                                 Tensor<const float, 1> rows, Tensor<const float, 1> columns,
-                                 Tensor<const float, 1> new_rows, Tensor<const float, 1> new_columns,
-                                 Tensor<bfloat16, 2> M, Tensor<float, 2> W, F32 rate, F32 decay) {
-      num_warps(c.warps);
-      auto m = program_id(0) * c.BM, n = program_id(1) * c.BN;
-      auto g = cast(G.load({m, n}, {c.BM, c.BN}), f32);
-      auto v = second_moment(c, codes, rows.load({m}, {c.BM}), columns.load({n}, {c.BN}), g, m, n);
-      auto first = .9f * cast(M.load({m, n}, {c.BM, c.BN}), f32) + .1f * g;
-      M.store({m, n}, cast(first, bf16));
-      auto w = W.load({m, n}, {c.BM, c.BN});
-      W.store({m, n}, w - rate * (first / (sqrt(v) + 1e-8f) + decay * w));
-      auto scale = max(min(new_rows.load({m}, {c.BM}).col(), new_columns.load({n}, {c.BN}).row()), 1e-30f);
-      auto code = cast(clamp(rint(v / scale * 16.f) - 1.f, 0.f, 15.f), u8);
-      auto [low, high] = split(reshape(code, {c.BM, c.BN / 2, 2}));
-      codes.store({m, n / 2}, low | (high << 4));
-    }).grid([](const Rank1Cfg& c, const auto& g, const auto&...) {
-      return Grid{cdiv(g.shape[0], c.BM), cdiv(g.shape[1], c.BN)};
-    });
+auto rank1_step = kernel("user_rank1_step", [](const Rank1Cfg& c, Tensor<const bfloat16, 2> G, Tensor<uint8_t, 2> codes,
+                                               Tensor<const float, 1> rows, Tensor<const float, 1> columns,
+                                               Tensor<const float, 1> new_rows, Tensor<const float, 1> new_columns,
+                                               Tensor<bfloat16, 2> M, Tensor<float, 2> W, F32 rate, F32 decay) {
+                    num_warps(c.warps);
+                    auto m = program_id(0) * c.BM, n = program_id(1) * c.BN;
+                    auto g = cast(G.load({m, n}, {c.BM, c.BN}), f32);
+                    auto v = second_moment(c, codes, rows.load({m}, {c.BM}), columns.load({n}, {c.BN}), g, m, n);
+                    auto first = .9f * cast(M.load({m, n}, {c.BM, c.BN}), f32) + .1f * g;
+                    M.store({m, n}, cast(first, bf16));
+                    auto w = W.load({m, n}, {c.BM, c.BN});
+                    W.store({m, n}, w - rate * (first / (sqrt(v) + 1e-8f) + decay * w));
+                    auto scale =
+                        max(min(new_rows.load({m}, {c.BM}).col(), new_columns.load({n}, {c.BN}).row()), 1e-30f);
+                    auto code = cast(clamp(rint(v / scale * 16.f) - 1.f, 0.f, 15.f), u8);
+                    auto [low, high] = split(reshape(code, {c.BM, c.BN / 2, 2}));
+                    codes.store({m, n / 2}, low | (high << 4));
+                  }).grid([](const Rank1Cfg& c, const auto& g, const auto&...) {
+  return Grid{cdiv(g.shape[0], c.BM), cdiv(g.shape[1], c.BN)};
+});
 Register r5("rank1_adam", [](Env& e) {
   Rank1Cfg c;
   if (!e.big) c = {8, 32, 2};
@@ -394,7 +397,8 @@ Register r5("rank1_adam", [](Env& e) {
     const auto bytes = codes.now();
     for (size_t i = 0; i < n; ++i) {
       const double exact = v[i] / std::min(r[i / N], k[i % N]) * 16 - 1;
-      if (std::abs((bytes[i / 2] >> i % 2 * 4 & 15) - std::clamp(exact, 0., 15.)) > .501) return "code " + std::to_string(i);
+      if (std::abs((bytes[i / 2] >> i % 2 * 4 & 15) - std::clamp(exact, 0., 15.)) > .501)
+        return "code " + std::to_string(i);
     }
     return "";
   };

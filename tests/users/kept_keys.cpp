@@ -30,14 +30,14 @@ auto snap_votes =
       return Grid{cdiv(n, c.BN), k.shape[1], k.shape[0]};
     });
 auto snap_pool = kernel("user_snap_pool", [](const VotesCfg& c, Ptr<const float> votes, Ptr<float> pooled, I32 n) {
-                   auto row = program_id(1) * n, i = program_id(0) * 1024 + arange(0, 1024);
-                   Tile best = full({1024}, -INFINITY, f32);
-                   for (int o = -3; o <= 3; ++o) {
-                     auto at = i + o;
-                     best = max(best, load(votes + row + at, {.mask = (at >= 0) & (at < n), .other = -INFINITY}));
-                   }
-                   store(pooled + row + i, best, {.mask = i < n});
-                 });
+  auto row = program_id(1) * n, i = program_id(0) * 1024 + arange(0, 1024);
+  Tile best = full({1024}, -INFINITY, f32);
+  for (int o = -3; o <= 3; ++o) {
+    auto at = i + o;
+    best = max(best, load(votes + row + at, {.mask = (at >= 0) & (at < n), .other = -INFINITY}));
+  }
+  store(pooled + row + i, best, {.mask = i < n});
+});
 Register r1("snap_votes", [](Env& e) {
   VotesCfg c;
   if (!e.big) c = {32, 8, 2, 32, 2};
@@ -63,8 +63,8 @@ Register r1("snap_votes", [](Env& e) {
             v[size_t(bh) * n + s] += std::exp2(sum * scale * kLog2e - lse[row]);
           }
       for (int s = 0; s < n; ++s)
-        want[size_t(bh) * n + s] = *std::max_element(&v[size_t(bh) * n + std::max(0, s - 3)],
-                                                     &v[size_t(bh) * n] + std::min(n, s + 4));
+        want[size_t(bh) * n + s] =
+            *std::max_element(&v[size_t(bh) * n + std::max(0, s - 3)], &v[size_t(bh) * n] + std::min(n, s + 4));
     }
     return agree(pooled.now(), want, 1e-3, 1e-3);
   };
@@ -76,28 +76,27 @@ Register r1("snap_votes", [](Env& e) {
 struct CompactCfg {
   int BN = 64, D = 128, stages = 2, warps = 4;
 };
-auto kv_compact =
-    kernel("user_kv_compact", [](const CompactCfg& c, Ptr<bfloat16> K, Ptr<bfloat16> V, Ptr<const int32_t> keep,
-                                 Ptr<const float> frequency, I32 kept, I32 S) {
-      num_warps(c.warps);
-      auto h = program_id(0);
-      auto d = arange(0, c.D / 2), all = arange(0, c.D);
-      auto f = load(frequency + d);
-      auto k0 = K + cast(h, i64) * S * c.D, v0 = V + cast(h, i64) * S * c.D;
-      for (auto n : range(0, kept, c.BN, {.stages = c.stages})) {
-        auto to = n + arange(0, c.BN);
-        auto from = load(keep + h * kept + to, {.mask = to < kept, .other = 0});
-        auto here = (to < kept).col();
-        auto a = cast(load(k0 + (from.col() * c.D + d.row()), {.mask = here}), f32);
-        auto b = cast(load(k0 + (from.col() * c.D + d.row()) + c.D / 2, {.mask = here}), f32);
-        auto v = load(v0 + (from.col() * c.D + all.row()), {.mask = here});
-        auto angle = cast(to - from, f32).col() * f.row();
-        auto co = cos(angle), si = sin(angle);
-        store(k0 + (to.col() * c.D + d.row()), cast(a * co - b * si, bf16), {.mask = here});
-        store(k0 + (to.col() * c.D + d.row()) + c.D / 2, cast(b * co + a * si, bf16), {.mask = here});
-        store(v0 + (to.col() * c.D + all.row()), v, {.mask = here});
-      }
-    });
+auto kv_compact = kernel("user_kv_compact", [](const CompactCfg& c, Ptr<bfloat16> K, Ptr<bfloat16> V,
+                                               Ptr<const int32_t> keep, Ptr<const float> frequency, I32 kept, I32 S) {
+  num_warps(c.warps);
+  auto h = program_id(0);
+  auto d = arange(0, c.D / 2), all = arange(0, c.D);
+  auto f = load(frequency + d);
+  auto k0 = K + cast(h, i64) * S * c.D, v0 = V + cast(h, i64) * S * c.D;
+  for (auto n : range(0, kept, c.BN, {.stages = c.stages})) {
+    auto to = n + arange(0, c.BN);
+    auto from = load(keep + h * kept + to, {.mask = to < kept, .other = 0});
+    auto here = (to < kept).col();
+    auto a = cast(load(k0 + (from.col() * c.D + d.row()), {.mask = here}), f32);
+    auto b = cast(load(k0 + (from.col() * c.D + d.row()) + c.D / 2, {.mask = here}), f32);
+    auto v = load(v0 + (from.col() * c.D + all.row()), {.mask = here});
+    auto angle = cast(to - from, f32).col() * f.row();
+    auto co = cos(angle), si = sin(angle);
+    store(k0 + (to.col() * c.D + d.row()), cast(a * co - b * si, bf16), {.mask = here});
+    store(k0 + (to.col() * c.D + d.row()) + c.D / 2, cast(b * co + a * si, bf16), {.mask = here});
+    store(v0 + (to.col() * c.D + all.row()), v, {.mask = here});
+  }
+});
 Register r2("kv_compact", [](Env& e) {
   CompactCfg c;
   if (!e.big) c = {16, 32, 2, 2};
@@ -266,8 +265,10 @@ Register r4("nsa_pick", [](Env& e) {
   const float scale = 1 / std::sqrt(float(c.D));
   Job j;
   j.gflop = 10e-9 * T * HK * c.G * double(c.NB) * c.D;
-  j.add(nsa_pick.grid([=](const NsaCfg&, auto...) { return Grid{T, HK}; }), c, q.p, k.p, lse.p, picked.p, scores.p, NC,
-        scale);
+  j.add(nsa_pick.grid([=](const NsaCfg&, auto...) {
+    return Grid{T, HK};
+  }),
+        c, q.p, k.p, lse.p, picked.p, scores.p, NC, scale);
   j.check = [=]() -> std::string {
     const auto got = picked.now();
     const auto values = scores.now();

@@ -1,5 +1,6 @@
-// quantised_moves.cpp - rows that become 8 or 4 bits on their way somewhere: tokens to their experts, rotated queries and
-// keys to pages of a cache, gradients turned by Hadamard matrices and rounded by chance; and padded sequences packed.
+// quantised_moves.cpp - rows that become 8 or 4 bits on their way somewhere: tokens to their experts, rotated queries
+// and keys to pages of a cache, gradients turned by Hadamard matrices and rounded by chance; and padded sequences
+// packed.
 #include "tests/users/use.h"
 namespace users {
 namespace {
@@ -8,25 +9,25 @@ namespace {
 struct PermuteCfg {
   int BM = 8, BD = 512, K = 8, warps = 4;
 };
-auto permute_f8 = kernel("user_permute_f8", [](const PermuteCfg& c, Ptr<const bfloat16> x, Ptr<const int32_t> order,
-                                               Ptr<fp8_e4m3> y, Ptr<float> scales, Ptr<int32_t> place, I32 rows, I32 D) {
-                    num_warps(c.warps);
-                    auto r = program_id(0) * c.BM + arange(0, c.BM);
-                    auto d = program_id(1) * c.BD + arange(0, c.BD);
-                    auto from = load(order + r, {.mask = r < rows, .other = -1});  // token * K + choice, or -1
-                    auto here = (from >= 0).col() & (d < D).row();
-                    auto v = cast(load(x + ((from / c.K).col() * D + d.row()), {.mask = here}), f32);
-                    auto groups = reshape(v, {c.BM, c.BD / 128, 128});
-                    auto s = max(max(abs(groups), axis(2)), 1e-4f) / 448.f;
-                    auto q = reshape(cast(clamp(groups / s, -448.f, 448.f), f8e4m3), {c.BM, c.BD});
-                    store(y + (r.col() * D + d.row()), q, {.mask = (r < rows).col() & (d < D).row()});
-                    auto g = program_id(1) * (c.BD / 128) + arange(0, c.BD / 128);
-                    store(scales + (g.row() * rows + r.col()), squeeze(s, 2),
-                          {.mask = (r < rows).col() & (g * 128 < D).row()});
-                    for (auto _ : when(program_id(1) == 0)) store(place + from, r, {.mask = from >= 0});
-                  }).grid([](const PermuteCfg& c, auto, auto, auto, auto, auto, int rows, int D) {
-  return Grid{cdiv(rows, c.BM), cdiv(D, c.BD)};
-});
+auto permute_f8 =
+    kernel("user_permute_f8", [](const PermuteCfg& c, Ptr<const bfloat16> x, Ptr<const int32_t> order, Ptr<fp8_e4m3> y,
+                                 Ptr<float> scales, Ptr<int32_t> place, I32 rows, I32 D) {
+      num_warps(c.warps);
+      auto r = program_id(0) * c.BM + arange(0, c.BM);
+      auto d = program_id(1) * c.BD + arange(0, c.BD);
+      auto from = load(order + r, {.mask = r < rows, .other = -1});  // token * K + choice, or -1
+      auto here = (from >= 0).col() & (d < D).row();
+      auto v = cast(load(x + ((from / c.K).col() * D + d.row()), {.mask = here}), f32);
+      auto groups = reshape(v, {c.BM, c.BD / 128, 128});
+      auto s = max(max(abs(groups), axis(2)), 1e-4f) / 448.f;
+      auto q = reshape(cast(clamp(groups / s, -448.f, 448.f), f8e4m3), {c.BM, c.BD});
+      store(y + (r.col() * D + d.row()), q, {.mask = (r < rows).col() & (d < D).row()});
+      auto g = program_id(1) * (c.BD / 128) + arange(0, c.BD / 128);
+      store(scales + (g.row() * rows + r.col()), squeeze(s, 2), {.mask = (r < rows).col() & (g * 128 < D).row()});
+      for (auto _ : when(program_id(1) == 0)) store(place + from, r, {.mask = from >= 0});
+    }).grid([](const PermuteCfg& c, auto, auto, auto, auto, auto, int rows, int D) {
+      return Grid{cdiv(rows, c.BM), cdiv(D, c.BD)};
+    });
 Register r1("permute_f8", [](Env& e) {
   PermuteCfg c;
   if (!e.big) c = {4, 256, 2, 2};
@@ -75,10 +76,10 @@ Register r1("permute_f8", [](Env& e) {
 struct RopeCfg {
   int D = 128, HQ = 32, HK = 8, warps = 1;
 };
-auto rope_f8_pages = kernel(
-    "user_rope_f8_pages",
-    [](const RopeCfg& c, Ptr<const bfloat16> qkv, Ptr<const int64_t> positions, Ptr<const float> cos_sin,
-       Ptr<const int64_t> slots, Ptr<const float> factors, Ptr<fp8_e4m3> q, Ptr<fp8_e4m3> pages, I64 v_offset) {
+auto rope_f8_pages =
+    kernel("user_rope_f8_pages", [](const RopeCfg& c, Ptr<const bfloat16> qkv, Ptr<const int64_t> positions,
+                                    Ptr<const float> cos_sin, Ptr<const int64_t> slots, Ptr<const float> factors,
+                                    Ptr<fp8_e4m3> q, Ptr<fp8_e4m3> pages, I64 v_offset) {
       num_warps(c.warps);
       auto t = program_id(0), h = program_id(1);
       auto i = arange(0, c.D / 2);
@@ -94,7 +95,8 @@ auto rope_f8_pages = kernel(
       Tile kind = cast(h >= c.HQ, i32) + cast(h >= c.HQ + c.HK, i32);  // q, k, v
       auto scale = load(factors + kind);
       auto a8 = cast(clamp(a / scale, -448.f, 448.f), f8e4m3), b8 = cast(clamp(b / scale, -448.f, 448.f), f8e4m3);
-      if_(h < c.HQ,
+      if_(
+          h < c.HQ,
           [&] {
             auto to = q + (t * (c.HQ * c.D) + h * c.D);
             store(to + i, a8);
@@ -126,21 +128,23 @@ Register r2("rope_f8_pages", [](Env& e) {
   auto q = constant<fp8_e4m3>(e, size_t(T) * c.HQ * c.D, 5), pages = constant<fp8_e4m3>(e, size_t(2 * v_offset), 5);
   Job j;
   j.mbytes = 3e-6 * T * width;
-  j.add(rope_f8_pages.grid([T](const RopeCfg& c, auto...) { return Grid{T, c.HQ + 2 * c.HK}; }), c, x.p, at.p, table.p,
-        slot.p, f.p, q.p, pages.p, v_offset);
+  j.add(rope_f8_pages.grid([T](const RopeCfg& c, auto...) {
+    return Grid{T, c.HQ + 2 * c.HK};
+  }),
+        c, x.p, at.p, table.p, slot.p, f.p, q.p, pages.p, v_offset);
   j.check = [=]() -> std::string {
     std::vector<double> wq(q.n), wp(pages.n, 5);
     for (int t = 0; t < T; ++t)
       for (int h = 0; h < c.HQ + 2 * c.HK; ++h) {
         const int kind = (h >= c.HQ) + (h >= c.HQ + c.HK);
-        double* to = kind == 0 ? &wq[(size_t(t) * c.HQ + h) * c.D]
-                     : slot.at(t) < 0
-                         ? nullptr
-                         : &wp[(kind == 2) * v_offset + (slot.at(t) * c.HK + (h - c.HQ) % c.HK) * c.D];
+        double* to = kind == 0        ? &wq[(size_t(t) * c.HQ + h) * c.D]
+                     : slot.at(t) < 0 ? nullptr
+                                      : &wp[(kind == 2) * v_offset + (slot.at(t) * c.HK + (h - c.HQ) % c.HK) * c.D];
         for (int i = 0; i < c.D / 2 && to; ++i) {
           double a = x[size_t(t) * width + h * c.D + i], b = x[size_t(t) * width + h * c.D + c.D / 2 + i];
           if (kind < 2) {
-            const double co = table[at.at(t) * c.D + i], si = table[at.at(t) * c.D + c.D / 2 + i], turned = a * co - b * si;
+            const double co = table[at.at(t) * c.D + i], si = table[at.at(t) * c.D + c.D / 2 + i],
+                         turned = a * co - b * si;
             b = b * co + a * si, a = turned;
           }
           to[i] = std::clamp(a / f[kind], -448., 448.), to[c.D / 2 + i] = std::clamp(b / f[kind], -448., 448.);
@@ -157,30 +161,31 @@ Register r2("rope_f8_pages", [](Env& e) {
 struct Fp4Cfg {
   int BM = 16, BN = 128, warps = 4;
 };
-auto rht_fp4 = kernel("user_rht_fp4", [](const Fp4Cfg& c, Tensor<const bfloat16, 2> X, Tensor<const bfloat16, 2> signed_h,
-                                         Tensor<uint8_t, 2> Y, Tensor<fp8_e4m3, 2> S, F32 whole, U64 seed) {
-                 num_warps(c.warps);
-                 auto m = program_id(0) * c.BM, n = program_id(1) * c.BN;
-                 const int groups = c.BM * c.BN / 16;
-                 auto x = reshape(X.load({m, n}, {c.BM, c.BN}), {groups, 16});
-                 auto y = dot(x, signed_h.load({0, 0}, {16, 16})) * .25f;
-                 auto top = max(abs(y), axis(1));
-                 auto s8 = cast(min(top / (6.f * whole), 448.f), f8e4m3);
-                 auto s = cast(s8, f32) * whole;
-                 auto v = min(where(s > 0.f, abs(y) / s, 0.f), 6.f);
-                 auto step = where(v < 2.f, .5f, where(v < 4.f, 1.f, 2.f));
-                 auto g = arange(0, groups);
-                 auto row = m + g / (c.BN / 16), column = n + g % (c.BN / 16) * 16;
-                 auto at = (cast(row, i64) * X.dim64(1) + column).col() + arange(0, 16).row();
-                 auto q = min(floor(v / step + rand(seed, at)) * step, 6.f);
-                 auto code = cast(where(q < 2.f, q * 2.f, where(q < 4.f, q + 2.f, q * .5f + 4.f)), u8);
-                 code = where(y < 0.f, code | uint8_t(8), code);
-                 auto [low, high] = split(reshape(code, {c.BM, c.BN / 2, 2}));
-                 Y.store({m, program_id(1) * (c.BN / 2)}, low | (high << 4));
-                 S.store({m, program_id(1) * (c.BN / 16)}, reshape(s8, {c.BM, c.BN / 16}));
-               }).grid([](const Fp4Cfg& c, const auto& x, const auto&...) {
-  return Grid{cdiv(x.shape[0], c.BM), cdiv(x.shape[1], c.BN)};
-});
+auto rht_fp4 =
+    kernel("user_rht_fp4", [](const Fp4Cfg& c, Tensor<const bfloat16, 2> X, Tensor<const bfloat16, 2> signed_h,
+                              Tensor<uint8_t, 2> Y, Tensor<fp8_e4m3, 2> S, F32 whole, U64 seed) {
+      num_warps(c.warps);
+      auto m = program_id(0) * c.BM, n = program_id(1) * c.BN;
+      const int groups = c.BM * c.BN / 16;
+      auto x = reshape(X.load({m, n}, {c.BM, c.BN}), {groups, 16});
+      auto y = dot(x, signed_h.load({0, 0}, {16, 16})) * .25f;
+      auto top = max(abs(y), axis(1));
+      auto s8 = cast(min(top / (6.f * whole), 448.f), f8e4m3);
+      auto s = cast(s8, f32) * whole;
+      auto v = min(where(s > 0.f, abs(y) / s, 0.f), 6.f);
+      auto step = where(v < 2.f, .5f, where(v < 4.f, 1.f, 2.f));
+      auto g = arange(0, groups);
+      auto row = m + g / (c.BN / 16), column = n + g % (c.BN / 16) * 16;
+      auto at = (cast(row, i64) * X.dim64(1) + column).col() + arange(0, 16).row();
+      auto q = min(floor(v / step + rand(seed, at)) * step, 6.f);
+      auto code = cast(where(q < 2.f, q * 2.f, where(q < 4.f, q + 2.f, q * .5f + 4.f)), u8);
+      code = where(y < 0.f, code | uint8_t(8), code);
+      auto [low, high] = split(reshape(code, {c.BM, c.BN / 2, 2}));
+      Y.store({m, program_id(1) * (c.BN / 2)}, low | (high << 4));
+      S.store({m, program_id(1) * (c.BN / 16)}, reshape(s8, {c.BM, c.BN / 16}));
+    }).grid([](const Fp4Cfg& c, const auto& x, const auto&...) {
+      return Grid{cdiv(x.shape[0], c.BM), cdiv(x.shape[1], c.BN)};
+    });
 Register r3("rht_fp4", [](Env& e) {
   Fp4Cfg c;
   if (!e.big) c = {8, 32, 2};

@@ -6,64 +6,66 @@ namespace users {
 namespace {
 
 // --- gradients of q, k, w and g of a chunk and a block of keys, from the states and their gradients
-auto dqkwg = kernel("user_dqkwg", [](const FlaCfg& c, Ptr<const bfloat16> q, Ptr<const bfloat16> k,
-                                     Ptr<const bfloat16> v, Ptr<const bfloat16> h, Ptr<const float> g,
-                                     Ptr<const bfloat16> dO, Ptr<const bfloat16> dH, Ptr<const bfloat16> dV,
-                                     Ptr<bfloat16> dQ, Ptr<bfloat16> dK, Ptr<bfloat16> dW, Ptr<float> dG, F32 scale,
-                                     I32 T, I32 B) {
-               num_warps(c.warps);
-               auto k0 = program_id(0) * c.BK, i = program_id(1), t = i * c.BT;
-               auto b = program_id(2) / c.H, head = program_id(2) % c.H;
-               auto NT = cdiv(T, c.BT);
-               auto values = rows_of(c, v, b, head, T, c.V), grads = rows_of(c, dO, b, head, T, c.V);
-               auto states = turned_state_of(c, h, b, head, NT, i), dstates = turned_state_of(c, dH, b, head, NT, i);
-               Tile dq = zeros({c.BT, c.BK}, f32), dk = zeros({c.BT, c.BK}, f32), dw = zeros({c.BT, c.BK}, f32);
-               Tile ds = zeros({c.BT, c.BT}, f32), dg_last = full({}, 0.f, f32);
-               for (auto n : range(0, c.V, c.BV, {.stages = c.stages})) {
-                 auto bv = values.load({t, n}, {c.BT, c.BV}), bo = grads.load({t, n}, {c.BT, c.BV});
-                 auto bh = states.load({n, k0}, {c.BV, c.BK}), bdh = dstates.load({n, k0}, {c.BV, c.BK});
-                 if (c.gate) dg_last += sum(cast(bh, f32) * cast(bdh, f32));
-                 ds += dot(bo, trans(bv));
-                 dq += dot(bo, bh);
-                 dk += dot(bv, bdh);
-                 if (c.dw) dw += dot(rows_of(c, dV, b, head, T, c.V).load({t, n}, {c.BT, c.BV}), bh);
-               }
-               if (c.dw) rows_of(c, dW, b, head, T, c.K).store({t, k0}, cast(-dw, bf16));
-               auto bq = rows_of(c, q, b, head, T, c.K).load({t, k0}, {c.BT, c.BK});
-               auto bk = rows_of(c, k, b, head, T, c.K).load({t, k0}, {c.BT, c.BK});
-               auto row = t + arange(0, c.BT);
-               auto lower = (row.col() >= row.row()) & (row < T).col() & (row < T).row();
-               if (c.gate) {
-                 auto bg = gates_of(c, g, b, head, T).load({t}, {c.BT});
-                 auto g_last = load(g + (b * T + min(t + c.BT, T) - 1) * c.H + head);
-                 dg_last *= exp(g_last);
-                 dq *= exp(bg).col() * scale;
-                 Tile dg = sum(dq * cast(bq, f32), axis(1));
-                 dk *= where(row < T, exp(g_last - bg), 0.f).col();
-                 auto of_keys = cast(bk, f32) * dk;
-                 dg -= sum(of_keys, axis(1));
-                 dg_last += sum(of_keys);
-                 ds = where(lower, ds * exp(bg.col() - bg.row()), 0.f) * scale;
-                 auto shares = ds * dot(bq, trans(bk));
-                 dg += sum(shares, axis(1));
-                 auto all = squeeze(dg, 1) - squeeze(sum(shares, axis(0)), 0);
-                 auto ds16 = cast(ds, bf16);
-                 dq += dot(ds16, bk);
-                 dk += dot(trans(ds16), bq);
-                 all = where(row < min(t + c.BT, T) - 1, all, all + dg_last);
-                 gates_of(c, dG, program_id(0) * B + b, head, T).store({t}, all);
-               } else {
-                 auto ds16 = cast(where(lower, ds, 0.f), bf16);
-                 dq += dot(ds16, bk);
-                 dk += dot(trans(ds16), bq) * scale;
-                 dq *= scale;
-               }
-               rows_of(c, dQ, b, head, T, c.K).store({t, k0}, cast(dq, bf16));
-               rows_of(c, dK, b, head, T, c.K).store({t, k0}, cast(dk, bf16));
-             }).grid([](const FlaCfg& c, auto, auto, auto, auto, auto, auto, auto, auto, auto, auto, auto, auto, float,
-                        int T, int B) {
-  return Grid{cdiv(c.K, c.BK), cdiv(T, c.BT), B * c.H};
-});
+auto dqkwg =
+    kernel(
+        "user_dqkwg",
+        [](const FlaCfg& c, Ptr<const bfloat16> q, Ptr<const bfloat16> k, Ptr<const bfloat16> v, Ptr<const bfloat16> h,
+           Ptr<const float> g, Ptr<const bfloat16> dO, Ptr<const bfloat16> dH, Ptr<const bfloat16> dV, Ptr<bfloat16> dQ,
+           Ptr<bfloat16> dK, Ptr<bfloat16> dW, Ptr<float> dG, F32 scale, I32 T, I32 B) {
+          num_warps(c.warps);
+          auto k0 = program_id(0) * c.BK, i = program_id(1), t = i * c.BT;
+          auto b = program_id(2) / c.H, head = program_id(2) % c.H;
+          auto NT = cdiv(T, c.BT);
+          auto values = rows_of(c, v, b, head, T, c.V), grads = rows_of(c, dO, b, head, T, c.V);
+          auto states = turned_state_of(c, h, b, head, NT, i), dstates = turned_state_of(c, dH, b, head, NT, i);
+          Tile dq = zeros({c.BT, c.BK}, f32), dk = zeros({c.BT, c.BK}, f32), dw = zeros({c.BT, c.BK}, f32);
+          Tile ds = zeros({c.BT, c.BT}, f32), dg_last = full({}, 0.f, f32);
+          for (auto n : range(0, c.V, c.BV, {.stages = c.stages})) {
+            auto bv = values.load({t, n}, {c.BT, c.BV}), bo = grads.load({t, n}, {c.BT, c.BV});
+            auto bh = states.load({n, k0}, {c.BV, c.BK}), bdh = dstates.load({n, k0}, {c.BV, c.BK});
+            if (c.gate) dg_last += sum(cast(bh, f32) * cast(bdh, f32));
+            ds += dot(bo, trans(bv));
+            dq += dot(bo, bh);
+            dk += dot(bv, bdh);
+            if (c.dw) dw += dot(rows_of(c, dV, b, head, T, c.V).load({t, n}, {c.BT, c.BV}), bh);
+          }
+          if (c.dw) rows_of(c, dW, b, head, T, c.K).store({t, k0}, cast(-dw, bf16));
+          auto bq = rows_of(c, q, b, head, T, c.K).load({t, k0}, {c.BT, c.BK});
+          auto bk = rows_of(c, k, b, head, T, c.K).load({t, k0}, {c.BT, c.BK});
+          auto row = t + arange(0, c.BT);
+          auto lower = (row.col() >= row.row()) & (row < T).col() & (row < T).row();
+          if (c.gate) {
+            auto bg = gates_of(c, g, b, head, T).load({t}, {c.BT});
+            auto g_last = load(g + (b * T + min(t + c.BT, T) - 1) * c.H + head);
+            dg_last *= exp(g_last);
+            dq *= exp(bg).col() * scale;
+            Tile dg = sum(dq * cast(bq, f32), axis(1));
+            dk *= where(row < T, exp(g_last - bg), 0.f).col();
+            auto of_keys = cast(bk, f32) * dk;
+            dg -= sum(of_keys, axis(1));
+            dg_last += sum(of_keys);
+            ds = where(lower, ds * exp(bg.col() - bg.row()), 0.f) * scale;
+            auto shares = ds * dot(bq, trans(bk));
+            dg += sum(shares, axis(1));
+            auto all = squeeze(dg, 1) - squeeze(sum(shares, axis(0)), 0);
+            auto ds16 = cast(ds, bf16);
+            dq += dot(ds16, bk);
+            dk += dot(trans(ds16), bq);
+            all = where(row < min(t + c.BT, T) - 1, all, all + dg_last);
+            gates_of(c, dG, program_id(0) * B + b, head, T).store({t}, all);
+          } else {
+            auto ds16 = cast(where(lower, ds, 0.f), bf16);
+            dq += dot(ds16, bk);
+            dk += dot(trans(ds16), bq) * scale;
+            dq *= scale;
+          }
+          rows_of(c, dQ, b, head, T, c.K).store({t, k0}, cast(dq, bf16));
+          rows_of(c, dK, b, head, T, c.K).store({t, k0}, cast(dk, bf16));
+        })
+        .grid([](const FlaCfg& c, auto, auto, auto, auto, auto, auto, auto, auto, auto, auto, auto, auto, float, int T,
+                 int B) {
+          return Grid{cdiv(c.K, c.BK), cdiv(T, c.BT), B * c.H};
+        });
 Job dqkwg_job(Env& e, FlaCfg c) {
   const int gate = e.field("gate", c.gate), with_w = e.field("dw", c.dw);
   c = fla_cfg(e, c), c.gate = gate, c.dw = with_w;
@@ -128,31 +130,31 @@ Register r1("gated_dqkg", [](Env& e) { return dqkwg_job(e, {.stages = 2}); });
 Register r2("delta_dqkw", [](Env& e) { return dqkwg_job(e, {.stages = 2, .gate = 0, .dw = 1}); });
 
 // --- gradients of the states behind every chunk, from the last to the first: dh = e^(g last) dh + (e^g q scale)' do
-auto gated_dh = kernel("user_gated_dh", [](const FlaCfg& c, Ptr<const bfloat16> q, Ptr<const float> g,
-                                           Ptr<const bfloat16> dO, Ptr<bfloat16> dH, Ptr<float> dh0, F32 scale, I32 T,
-                                           I32) {
-                  num_warps(c.warps);
-                  auto k0 = program_id(0) * c.BK, v0 = program_id(1) * c.BV;
-                  auto b = program_id(2) / c.H, head = program_id(2) % c.H;
-                  auto NT = cdiv(T, c.BT);
-                  auto queries = turned_rows_of(c, q, b, head, T, c.K);
-                  auto grads = rows_of(c, dO, b, head, T, c.V);
-                  Tile dh = zeros({c.BK, c.BV}, f32);
-                  for (auto i : range(NT - 1, -1, -1, {.stages = c.stages})) {
-                    state_of(c, dH, b, head, NT, i).store({k0, v0}, cast(dh, bf16));
-                    auto t = i * c.BT;
-                    auto bq = queries.load({k0, t}, {c.BK, c.BT});
-                    auto bo = grads.load({t, v0}, {c.BT, c.BV});
-                    auto row = t + arange(0, c.BT);
-                    auto bg = load(g + (b * T * c.H + head) + row * c.H, {.mask = row < T, .other = 0.f});
-                    auto scaled = cast(cast(bq, f32) * (exp(bg) * scale).row(), bf16);
-                    dh *= exp(load(g + (b * T + min(t + c.BT, T) - 1) * c.H + head));
-                    dh += dot(scaled, bo);
-                  }
-                  make_view<float>(dh0 + program_id(2) * (c.K * c.V), {c.K, c.V}, {c.V, 1}).store({k0, v0}, dh);
-                }).grid([](const FlaCfg& c, auto, auto, auto, auto, auto, float, int, int B) {
-  return Grid{cdiv(c.K, c.BK), cdiv(c.V, c.BV), B * c.H};
-});
+auto gated_dh =
+    kernel("user_gated_dh", [](const FlaCfg& c, Ptr<const bfloat16> q, Ptr<const float> g, Ptr<const bfloat16> dO,
+                               Ptr<bfloat16> dH, Ptr<float> dh0, F32 scale, I32 T, I32) {
+      num_warps(c.warps);
+      auto k0 = program_id(0) * c.BK, v0 = program_id(1) * c.BV;
+      auto b = program_id(2) / c.H, head = program_id(2) % c.H;
+      auto NT = cdiv(T, c.BT);
+      auto queries = turned_rows_of(c, q, b, head, T, c.K);
+      auto grads = rows_of(c, dO, b, head, T, c.V);
+      Tile dh = zeros({c.BK, c.BV}, f32);
+      for (auto i : range(NT - 1, -1, -1, {.stages = c.stages})) {
+        state_of(c, dH, b, head, NT, i).store({k0, v0}, cast(dh, bf16));
+        auto t = i * c.BT;
+        auto bq = queries.load({k0, t}, {c.BK, c.BT});
+        auto bo = grads.load({t, v0}, {c.BT, c.BV});
+        auto row = t + arange(0, c.BT);
+        auto bg = load(g + (b * T * c.H + head) + row * c.H, {.mask = row < T, .other = 0.f});
+        auto scaled = cast(cast(bq, f32) * (exp(bg) * scale).row(), bf16);
+        dh *= exp(load(g + (b * T + min(t + c.BT, T) - 1) * c.H + head));
+        dh += dot(scaled, bo);
+      }
+      make_view<float>(dh0 + program_id(2) * (c.K * c.V), {c.K, c.V}, {c.V, 1}).store({k0, v0}, dh);
+    }).grid([](const FlaCfg& c, auto, auto, auto, auto, auto, float, int, int B) {
+      return Grid{cdiv(c.K, c.BK), cdiv(c.V, c.BV), B * c.H};
+    });
 Register r3("gated_dh", [](Env& e) {
   const auto c = fla_cfg(e, {});
   const Lengths l(e, c);
@@ -186,48 +188,48 @@ Register r3("gated_dh", [](Env& e) {
   return j;
 });
 
-// --- the same for the gated delta rule: dv' = dv + e^(g last - g) k dh, dh = e^(g last) dh + (e^g q)' do scale - w' dv'
-auto delta_dh = kernel("user_delta_dh", [](const FlaCfg& c, Ptr<const bfloat16> q, Ptr<const bfloat16> k,
-                                           Ptr<const bfloat16> w, Ptr<const float> g, Ptr<const bfloat16> dO,
-                                           Ptr<const bfloat16> dV, Ptr<bfloat16> dH, Ptr<bfloat16> dV2, Ptr<float> dh0,
-                                           F32 scale, I32 T, I32) {
-                  num_warps(c.warps);
-                  const int rows = 64;
-                  auto v0 = program_id(0) * c.BV;
-                  auto b = program_id(1) / c.H, head = program_id(1) % c.H;
-                  auto NT = cdiv(T, c.BT);
-                  auto keys = rows_of(c, k, b, head, T, c.K);
-                  auto queries = turned_rows_of(c, q, b, head, T, c.K), ws = turned_rows_of(c, w, b, head, T, c.K);
-                  auto grads = rows_of(c, dO, b, head, T, c.V), dvs = rows_of(c, dV, b, head, T, c.V);
-                  std::vector<Tile> dh;
-                  for (int i = 0; i < c.K; i += rows) dh.push_back(zeros({rows, c.BV}, f32));
-                  for (auto n : range(NT - 1, -1, -1, {.stages = c.stages})) {
-                    auto t = n * c.BT;
-                    auto to = state_of(c, dH, b, head, NT, n);
-                    for (int i = 0; i < c.K; i += rows) to.store({i, v0}, cast(dh[i / rows], bf16));
-                    auto row = t + arange(0, c.BT);
-                    auto g_last = load(g + (b * T + min(t + c.BT, T) - 1) * c.H + head);
-                    auto bg = load(g + (b * T * c.H + head) + row * c.H, {.mask = row < T, .other = 0.f});
-                    auto bo = grads.load({t, v0}, {c.BT, c.BV});
-                    Tile dv = zeros({c.BT, c.BV}, f32);
-                    for (int i = 0; i < c.K; i += rows)
-                      dv += dot(keys.load({t, i}, {c.BT, rows}), cast(dh[i / rows], bf16));
-                    dv *= where(row < T, exp(g_last - bg), 0.f).col();
-                    dv += cast(dvs.load({t, v0}, {c.BT, c.BV}), f32);
-                    auto dv16 = cast(dv, bf16);
-                    rows_of(c, dV2, b, head, T, c.V).store({t, v0}, dv16);
-                    for (int i = 0; i < c.K; i += rows) {
-                      auto bw = ws.load({i, t}, {rows, c.BT}), bq = queries.load({i, t}, {rows, c.BT});
-                      auto scaled = cast(cast(bq, f32) * exp(bg).row(), bf16);
-                      dh[i / rows] *= exp(g_last);
-                      dh[i / rows] += dot(scaled, bo) * scale - dot(bw, dv16);
-                    }
-                  }
-                  auto start = make_view<float>(dh0 + program_id(1) * (c.K * c.V), {c.K, c.V}, {c.V, 1});
-                  for (int i = 0; i < c.K; i += rows) start.store({i, v0}, dh[i / rows]);
-                }).grid([](const FlaCfg& c, auto, auto, auto, auto, auto, auto, auto, auto, auto, float, int, int B) {
-  return Grid{cdiv(c.V, c.BV), B * c.H};
-});
+// --- the same for the gated delta rule: dv' = dv + e^(g last - g) k dh, dh = e^(g last) dh + (e^g q)' do scale - w'
+// dv'
+auto delta_dh =
+    kernel("user_delta_dh", [](const FlaCfg& c, Ptr<const bfloat16> q, Ptr<const bfloat16> k, Ptr<const bfloat16> w,
+                               Ptr<const float> g, Ptr<const bfloat16> dO, Ptr<const bfloat16> dV, Ptr<bfloat16> dH,
+                               Ptr<bfloat16> dV2, Ptr<float> dh0, F32 scale, I32 T, I32) {
+      num_warps(c.warps);
+      const int rows = 64;
+      auto v0 = program_id(0) * c.BV;
+      auto b = program_id(1) / c.H, head = program_id(1) % c.H;
+      auto NT = cdiv(T, c.BT);
+      auto keys = rows_of(c, k, b, head, T, c.K);
+      auto queries = turned_rows_of(c, q, b, head, T, c.K), ws = turned_rows_of(c, w, b, head, T, c.K);
+      auto grads = rows_of(c, dO, b, head, T, c.V), dvs = rows_of(c, dV, b, head, T, c.V);
+      std::vector<Tile> dh;
+      for (int i = 0; i < c.K; i += rows) dh.push_back(zeros({rows, c.BV}, f32));
+      for (auto n : range(NT - 1, -1, -1, {.stages = c.stages})) {
+        auto t = n * c.BT;
+        auto to = state_of(c, dH, b, head, NT, n);
+        for (int i = 0; i < c.K; i += rows) to.store({i, v0}, cast(dh[i / rows], bf16));
+        auto row = t + arange(0, c.BT);
+        auto g_last = load(g + (b * T + min(t + c.BT, T) - 1) * c.H + head);
+        auto bg = load(g + (b * T * c.H + head) + row * c.H, {.mask = row < T, .other = 0.f});
+        auto bo = grads.load({t, v0}, {c.BT, c.BV});
+        Tile dv = zeros({c.BT, c.BV}, f32);
+        for (int i = 0; i < c.K; i += rows) dv += dot(keys.load({t, i}, {c.BT, rows}), cast(dh[i / rows], bf16));
+        dv *= where(row < T, exp(g_last - bg), 0.f).col();
+        dv += cast(dvs.load({t, v0}, {c.BT, c.BV}), f32);
+        auto dv16 = cast(dv, bf16);
+        rows_of(c, dV2, b, head, T, c.V).store({t, v0}, dv16);
+        for (int i = 0; i < c.K; i += rows) {
+          auto bw = ws.load({i, t}, {rows, c.BT}), bq = queries.load({i, t}, {rows, c.BT});
+          auto scaled = cast(cast(bq, f32) * exp(bg).row(), bf16);
+          dh[i / rows] *= exp(g_last);
+          dh[i / rows] += dot(scaled, bo) * scale - dot(bw, dv16);
+        }
+      }
+      auto start = make_view<float>(dh0 + program_id(1) * (c.K * c.V), {c.K, c.V}, {c.V, 1});
+      for (int i = 0; i < c.K; i += rows) start.store({i, v0}, dh[i / rows]);
+    }).grid([](const FlaCfg& c, auto, auto, auto, auto, auto, auto, auto, auto, auto, float, int, int B) {
+      return Grid{cdiv(c.V, c.BV), B * c.H};
+    });
 Register r4("delta_dh", [](Env& e) {
   auto c = fla_cfg(e, {.BV = 32, .stages = 2});
   if (!e.big) c.K = 72;

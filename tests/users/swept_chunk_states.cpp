@@ -6,9 +6,8 @@ namespace users {
 namespace {
 
 // --- states in front of chunks, a gate for each row: h = e^(g of the last row) h + k' (e^(g last - g) v)
-auto gated_h = kernel("user_gated_h", [](const FlaCfg& c, Ptr<const bfloat16> k, Ptr<const bfloat16> v,
-                                         Ptr<bfloat16> h, Ptr<const float> g, Ptr<const float> h0, Ptr<float> ht, I32 T,
-                                         I32) {
+auto gated_h = kernel("user_gated_h", [](const FlaCfg& c, Ptr<const bfloat16> k, Ptr<const bfloat16> v, Ptr<bfloat16> h,
+                                         Ptr<const float> g, Ptr<const float> h0, Ptr<float> ht, I32 T, I32) {
                  num_warps(c.warps);
                  auto k0 = program_id(0) * c.BK, v0 = program_id(1) * c.BV;
                  auto b = program_id(2) / c.H, head = program_id(2) % c.H;
@@ -69,34 +68,34 @@ Register r1("gated_h", [](Env& e) {
 });
 
 // --- outputs of a chunk: from the state in front of it, and from its own rows
-auto gated_o = kernel("user_gated_o", [](const FlaCfg& c, Ptr<const bfloat16> q, Ptr<const bfloat16> k,
-                                         Ptr<const bfloat16> v, Ptr<const bfloat16> h, Ptr<const float> g,
-                                         Ptr<bfloat16> o, F32 scale, I32 T, I32) {
-                 num_warps(c.warps);
-                 auto v0 = program_id(0) * c.BV, t = program_id(1);
-                 auto b = program_id(2) / c.H, head = program_id(2) % c.H;
-                 auto queries = rows_of(c, q, b, head, T, c.K);
-                 auto keys = turned_rows_of(c, k, b, head, T, c.K);
-                 auto state = state_of(c, h, b, head, cdiv(T, c.BT), t);
-                 Tile acc = zeros({c.BT, c.BV}, f32), scores = zeros({c.BT, c.BT}, f32);
-                 for (auto i : range(0, c.K, c.BK, {.stages = c.stages})) {
-                   auto bq = queries.load({t * c.BT, i}, {c.BT, c.BK});
-                   auto bk = keys.load({i, t * c.BT}, {c.BK, c.BT});
-                   auto bh = state.load({i, v0}, {c.BK, c.BV});
-                   acc += dot(bq, bh);
-                   scores += dot(bq, bk);
-                 }
-                 auto bg = make_view<const float>(g + (b * T * c.H + head), {T}, {c.H}).load({t * c.BT}, {c.BT});
-                 acc *= exp(bg).col();
-                 scores *= exp(bg.col() - bg.row());
-                 auto row = t * c.BT + arange(0, c.BT);
-                 scores = where((row.col() >= row.row()) & (row < T).col() & (row < T).row(), scores, 0.f);
-                 auto bv = rows_of(c, v, b, head, T, c.V).load({t * c.BT, v0}, {c.BT, c.BV});
-                 acc = acc * scale + dot(cast(scores, bf16), bv) * scale;
-                 rows_of(c, o, b, head, T, c.V).store({t * c.BT, v0}, cast(acc, bf16));
-               }).grid([](const FlaCfg& c, auto, auto, auto, auto, auto, auto, float, int T, int B) {
-  return Grid{cdiv(c.V, c.BV), cdiv(T, c.BT), B * c.H};
-});
+auto gated_o =
+    kernel("user_gated_o", [](const FlaCfg& c, Ptr<const bfloat16> q, Ptr<const bfloat16> k, Ptr<const bfloat16> v,
+                              Ptr<const bfloat16> h, Ptr<const float> g, Ptr<bfloat16> o, F32 scale, I32 T, I32) {
+      num_warps(c.warps);
+      auto v0 = program_id(0) * c.BV, t = program_id(1);
+      auto b = program_id(2) / c.H, head = program_id(2) % c.H;
+      auto queries = rows_of(c, q, b, head, T, c.K);
+      auto keys = turned_rows_of(c, k, b, head, T, c.K);
+      auto state = state_of(c, h, b, head, cdiv(T, c.BT), t);
+      Tile acc = zeros({c.BT, c.BV}, f32), scores = zeros({c.BT, c.BT}, f32);
+      for (auto i : range(0, c.K, c.BK, {.stages = c.stages})) {
+        auto bq = queries.load({t * c.BT, i}, {c.BT, c.BK});
+        auto bk = keys.load({i, t * c.BT}, {c.BK, c.BT});
+        auto bh = state.load({i, v0}, {c.BK, c.BV});
+        acc += dot(bq, bh);
+        scores += dot(bq, bk);
+      }
+      auto bg = make_view<const float>(g + (b * T * c.H + head), {T}, {c.H}).load({t * c.BT}, {c.BT});
+      acc *= exp(bg).col();
+      scores *= exp(bg.col() - bg.row());
+      auto row = t * c.BT + arange(0, c.BT);
+      scores = where((row.col() >= row.row()) & (row < T).col() & (row < T).row(), scores, 0.f);
+      auto bv = rows_of(c, v, b, head, T, c.V).load({t * c.BT, v0}, {c.BT, c.BV});
+      acc = acc * scale + dot(cast(scores, bf16), bv) * scale;
+      rows_of(c, o, b, head, T, c.V).store({t * c.BT, v0}, cast(acc, bf16));
+    }).grid([](const FlaCfg& c, auto, auto, auto, auto, auto, auto, float, int T, int B) {
+      return Grid{cdiv(c.V, c.BV), cdiv(T, c.BT), B * c.H};
+    });
 Register r2("gated_o", [](Env& e) {
   const auto c = fla_cfg(e, {.BK = 128, .BV = 128});
   const Lengths l(e, c);
@@ -123,8 +122,7 @@ Register r2("gated_o", [](Env& e) {
         const size_t at = row - size_t(t - s) * c.H;
         double sum = 0;
         for (int i = 0; i < c.K; ++i) sum += q[row * c.K + i] * k[at * c.K + i];
-        for (int n = 0; n < c.V; ++n)
-          want[row * c.V + n] += .125 * sum * std::exp(g[row] - g[at]) * v[at * c.V + n];
+        for (int n = 0; n < c.V; ++n) want[row * c.V + n] += .125 * sum * std::exp(g[row] - g[at]) * v[at * c.V + n];
       }
     }
     return agree(o.now(), want, 2e-2, 1e-2);
@@ -134,42 +132,42 @@ Register r2("gated_o", [](Env& e) {
 
 // --- states of the gated delta rule: v' = u - w h, h = e^(g last) h + k' (e^(g last - g) v'), all keys in a program by
 // blocks of 64 rows of the state
-auto delta_h = kernel("user_delta_h", [](const FlaCfg& c, Ptr<const bfloat16> k, Ptr<const bfloat16> u,
-                                         Ptr<const bfloat16> w, Ptr<bfloat16> fresh, Ptr<const float> g,
-                                         Ptr<bfloat16> h, Ptr<float> ht, I32 T, I32) {
-                 num_warps(c.warps);
-                 const int rows = 64;
-                 auto v0 = program_id(0) * c.BV;
-                 auto b = program_id(1) / c.H, head = program_id(1) % c.H;
-                 auto NT = cdiv(T, c.BT);
-                 auto keys = turned_rows_of(c, k, b, head, T, c.K);
-                 auto ws = rows_of(c, w, b, head, T, c.K), us = rows_of(c, u, b, head, T, c.V);
-                 auto out = rows_of(c, fresh, b, head, T, c.V);
-                 std::vector<Tile> state;
-                 for (int i = 0; i < c.K; i += rows) state.push_back(zeros({rows, c.BV}, f32));
-                 for (auto t : range(0, NT, {.stages = c.stages})) {
-                   auto to = state_of(c, h, b, head, NT, t);
-                   for (int i = 0; i < c.K; i += rows) to.store({i, v0}, cast(state[i / rows], bf16));
-                   Tile bv = zeros({c.BT, c.BV}, f32);
-                   for (int i = 0; i < c.K; i += rows)
-                     bv += dot(ws.load({t * c.BT, i}, {c.BT, rows}), cast(state[i / rows], bf16));
-                   bv = cast(us.load({t * c.BT, v0}, {c.BT, c.BV}), f32) - bv;
-                   out.store({t * c.BT, v0}, cast(bv, bf16));
-                   auto row = t * c.BT + arange(0, c.BT);
-                   auto g_last = load(g + (b * T + min((t + 1) * c.BT, T) - 1) * c.H + head);
-                   auto bg = load(g + (b * T * c.H + head) + row * c.H, {.mask = row < T, .other = 0.f});
-                   bv *= where(row < T, exp(g_last - bg), 0.f).col();
-                   auto b16 = cast(bv, bf16);
-                   for (int i = 0; i < c.K; i += rows) {
-                     state[i / rows] *= exp(g_last);
-                     state[i / rows] += dot(keys.load({i, t * c.BT}, {rows, c.BT}), b16);
-                   }
-                 }
-                 auto end = make_view<float>(ht + program_id(1) * (c.K * c.V), {c.K, c.V}, {c.V, 1});
-                 for (int i = 0; i < c.K; i += rows) end.store({i, v0}, state[i / rows]);
-               }).grid([](const FlaCfg& c, auto, auto, auto, auto, auto, auto, auto, int, int B) {
-  return Grid{cdiv(c.V, c.BV), B * c.H};
-});
+auto delta_h =
+    kernel("user_delta_h", [](const FlaCfg& c, Ptr<const bfloat16> k, Ptr<const bfloat16> u, Ptr<const bfloat16> w,
+                              Ptr<bfloat16> fresh, Ptr<const float> g, Ptr<bfloat16> h, Ptr<float> ht, I32 T, I32) {
+      num_warps(c.warps);
+      const int rows = 64;
+      auto v0 = program_id(0) * c.BV;
+      auto b = program_id(1) / c.H, head = program_id(1) % c.H;
+      auto NT = cdiv(T, c.BT);
+      auto keys = turned_rows_of(c, k, b, head, T, c.K);
+      auto ws = rows_of(c, w, b, head, T, c.K), us = rows_of(c, u, b, head, T, c.V);
+      auto out = rows_of(c, fresh, b, head, T, c.V);
+      std::vector<Tile> state;
+      for (int i = 0; i < c.K; i += rows) state.push_back(zeros({rows, c.BV}, f32));
+      for (auto t : range(0, NT, {.stages = c.stages})) {
+        auto to = state_of(c, h, b, head, NT, t);
+        for (int i = 0; i < c.K; i += rows) to.store({i, v0}, cast(state[i / rows], bf16));
+        Tile bv = zeros({c.BT, c.BV}, f32);
+        for (int i = 0; i < c.K; i += rows)
+          bv += dot(ws.load({t * c.BT, i}, {c.BT, rows}), cast(state[i / rows], bf16));
+        bv = cast(us.load({t * c.BT, v0}, {c.BT, c.BV}), f32) - bv;
+        out.store({t * c.BT, v0}, cast(bv, bf16));
+        auto row = t * c.BT + arange(0, c.BT);
+        auto g_last = load(g + (b * T + min((t + 1) * c.BT, T) - 1) * c.H + head);
+        auto bg = load(g + (b * T * c.H + head) + row * c.H, {.mask = row < T, .other = 0.f});
+        bv *= where(row < T, exp(g_last - bg), 0.f).col();
+        auto b16 = cast(bv, bf16);
+        for (int i = 0; i < c.K; i += rows) {
+          state[i / rows] *= exp(g_last);
+          state[i / rows] += dot(keys.load({i, t * c.BT}, {rows, c.BT}), b16);
+        }
+      }
+      auto end = make_view<float>(ht + program_id(1) * (c.K * c.V), {c.K, c.V}, {c.V, 1});
+      for (int i = 0; i < c.K; i += rows) end.store({i, v0}, state[i / rows]);
+    }).grid([](const FlaCfg& c, auto, auto, auto, auto, auto, auto, auto, int, int B) {
+      return Grid{cdiv(c.V, c.BV), B * c.H};
+    });
 Register r3("delta_h", [](Env& e) {
   auto c = fla_cfg(e, {.BV = 32, .stages = 2});
   if (!e.big) c.K = 72;
@@ -215,31 +213,31 @@ Register r3("delta_h", [](Env& e) {
 });
 
 // --- w = A (beta e^g k) and u = A (beta v) of one chunk, by blocks of columns
-auto wy_uw = kernel("user_wy_uw", [](const FlaCfg& c, Ptr<const bfloat16> k, Ptr<const bfloat16> v,
-                                     Ptr<const bfloat16> beta, Ptr<bfloat16> w, Ptr<bfloat16> u, Ptr<const bfloat16> A,
-                                     Ptr<const float> g, I32 T, I32) {
-               num_warps(c.warps);
-               auto t = program_id(0) * c.BT;
-               auto b = program_id(1) / c.H, head = program_id(1) % c.H;
-               auto first = b * T * c.H + head;
-               auto bb = cast(make_view<const bfloat16>(beta + first, {T}, {c.H}).load({t}, {c.BT}), f32);
-               auto a = rows_of(c, A, b, head, T, c.BT).load({t, 0}, {c.BT, c.BT});
-               auto values = rows_of(c, v, b, head, T, c.V);
-               auto us = rows_of(c, u, b, head, T, c.V);
-               for (auto i : range(0, c.V, c.BV, {.stages = c.stages})) {
-                 auto scaled = cast(cast(values.load({t, i}, {c.BT, c.BV}), f32) * bb.col(), bf16);
-                 us.store({t, i}, cast(dot(a, scaled), bf16));
-               }
-               auto eg = exp(make_view<const float>(g + first, {T}, {c.H}).load({t}, {c.BT}));
-               auto keys = rows_of(c, k, b, head, T, c.K);
-               auto ws = rows_of(c, w, b, head, T, c.K);
-               for (auto i : range(0, c.K, c.BK, {.stages = c.stages})) {
-                 auto scaled = cast(cast(keys.load({t, i}, {c.BT, c.BK}), f32) * bb.col() * eg.col(), bf16);
-                 ws.store({t, i}, cast(dot(a, scaled), bf16));
-               }
-             }).grid([](const FlaCfg& c, auto, auto, auto, auto, auto, auto, auto, int T, int B) {
-  return Grid{cdiv(T, c.BT), B * c.H};
-});
+auto wy_uw =
+    kernel("user_wy_uw", [](const FlaCfg& c, Ptr<const bfloat16> k, Ptr<const bfloat16> v, Ptr<const bfloat16> beta,
+                            Ptr<bfloat16> w, Ptr<bfloat16> u, Ptr<const bfloat16> A, Ptr<const float> g, I32 T, I32) {
+      num_warps(c.warps);
+      auto t = program_id(0) * c.BT;
+      auto b = program_id(1) / c.H, head = program_id(1) % c.H;
+      auto first = b * T * c.H + head;
+      auto bb = cast(make_view<const bfloat16>(beta + first, {T}, {c.H}).load({t}, {c.BT}), f32);
+      auto a = rows_of(c, A, b, head, T, c.BT).load({t, 0}, {c.BT, c.BT});
+      auto values = rows_of(c, v, b, head, T, c.V);
+      auto us = rows_of(c, u, b, head, T, c.V);
+      for (auto i : range(0, c.V, c.BV, {.stages = c.stages})) {
+        auto scaled = cast(cast(values.load({t, i}, {c.BT, c.BV}), f32) * bb.col(), bf16);
+        us.store({t, i}, cast(dot(a, scaled), bf16));
+      }
+      auto eg = exp(make_view<const float>(g + first, {T}, {c.H}).load({t}, {c.BT}));
+      auto keys = rows_of(c, k, b, head, T, c.K);
+      auto ws = rows_of(c, w, b, head, T, c.K);
+      for (auto i : range(0, c.K, c.BK, {.stages = c.stages})) {
+        auto scaled = cast(cast(keys.load({t, i}, {c.BT, c.BK}), f32) * bb.col() * eg.col(), bf16);
+        ws.store({t, i}, cast(dot(a, scaled), bf16));
+      }
+    }).grid([](const FlaCfg& c, auto, auto, auto, auto, auto, auto, auto, int T, int B) {
+      return Grid{cdiv(T, c.BT), B * c.H};
+    });
 Register r4("wy_uw", [](Env& e) {
   const auto c = fla_cfg(e, {});
   const Lengths l(e, c);

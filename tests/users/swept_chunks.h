@@ -1,6 +1,6 @@
-// swept_chunks.h - what kernels of chunked linear attention share: their sizes, and views of the rows of one head, which
-// lie the stride of all heads apart. q, k, w [B, T, H, K], v, u, o [B, T, H, V], g (sums inside chunks), beta [B, T, H],
-// states [B, NT, H, K, V].
+// swept_chunks.h - what kernels of chunked linear attention share: their sizes, and views of the rows of one head,
+// which lie the stride of all heads apart. q, k, w [B, T, H, K], v, u, o [B, T, H, V], g (sums inside chunks), beta [B,
+// T, H], states [B, NT, H, K, V].
 #pragma once
 #include "tests/users/use.h"
 namespace users {

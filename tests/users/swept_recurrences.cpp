@@ -16,35 +16,35 @@ StepsCfg steps_cfg(Env& e, StepsCfg c) {
 }
 
 // --- a gate for every key: h = e^gk h + k v', o = h q; a sum over each block of keys, added up by another kernel
-auto rec_gated = kernel("user_rec_gated", [](const StepsCfg& c, Ptr<const bfloat16> q, Ptr<const bfloat16> k,
-                                             Ptr<const bfloat16> v, Ptr<const float> gates, Ptr<float> o, Ptr<float> ht,
-                                             F32 scale, I32 T, I32 B) {
-                   num_warps(c.warps);
-                   auto i = program_id(1) * c.BK + arange(0, c.BK), n = program_id(0) * c.BV + arange(0, c.BV);
-                   auto b = program_id(2) / c.H, head = program_id(2) % c.H;
-                   auto row = b * T * c.H + head;
-                   Tile pq = q + row * c.K + i, pk = k + row * c.K + i, pg = gates + row * c.K + i;
-                   Tile pv = v + row * c.V + n, po = o + (program_id(1) * B * T * c.H + row) * c.V + n;
-                   auto inside = (n < c.V).col() & (i < c.K).row();
-                   Tile h = zeros({c.BV, c.BK}, f32);
-                   for (auto t : range(0, T, {.stages = c.stages})) {
-                     auto bk = cast(load(pk, {.mask = i < c.K, .other = 0.f}), f32);
-                     auto bv = cast(load(pv, {.mask = n < c.V, .other = 0.f}), f32);
-                     auto bq = cast(load(pq, {.mask = i < c.K, .other = 0.f}), f32) * scale;
-                     auto bg = load(pg, {.mask = i < c.K, .other = 0.f});
-                     h = h * exp(bg).row();
-                     h += bk.row() * bv.col();
-                     store(po, squeeze(sum(h * bq.row(), axis(1)), 1), {.mask = n < c.V});
-                     pq += c.H * c.K;
-                     pk += c.H * c.K;
-                     pg += c.H * c.K;
-                     pv += c.H * c.V;
-                     po += c.H * c.V;
-                   }
-                   store(ht + program_id(2) * (c.K * c.V) + (i.row() * c.V + n.col()), h, {.mask = inside});
-                 }).grid([](const StepsCfg& c, auto, auto, auto, auto, auto, auto, float, int, int B) {
-  return Grid{cdiv(c.V, c.BV), cdiv(c.K, c.BK), B * c.H};
-});
+auto rec_gated =
+    kernel("user_rec_gated", [](const StepsCfg& c, Ptr<const bfloat16> q, Ptr<const bfloat16> k, Ptr<const bfloat16> v,
+                                Ptr<const float> gates, Ptr<float> o, Ptr<float> ht, F32 scale, I32 T, I32 B) {
+      num_warps(c.warps);
+      auto i = program_id(1) * c.BK + arange(0, c.BK), n = program_id(0) * c.BV + arange(0, c.BV);
+      auto b = program_id(2) / c.H, head = program_id(2) % c.H;
+      auto row = b * T * c.H + head;
+      Tile pq = q + row * c.K + i, pk = k + row * c.K + i, pg = gates + row * c.K + i;
+      Tile pv = v + row * c.V + n, po = o + (program_id(1) * B * T * c.H + row) * c.V + n;
+      auto inside = (n < c.V).col() & (i < c.K).row();
+      Tile h = zeros({c.BV, c.BK}, f32);
+      for (auto t : range(0, T, {.stages = c.stages})) {
+        auto bk = cast(load(pk, {.mask = i < c.K, .other = 0.f}), f32);
+        auto bv = cast(load(pv, {.mask = n < c.V, .other = 0.f}), f32);
+        auto bq = cast(load(pq, {.mask = i < c.K, .other = 0.f}), f32) * scale;
+        auto bg = load(pg, {.mask = i < c.K, .other = 0.f});
+        h = h * exp(bg).row();
+        h += bk.row() * bv.col();
+        store(po, squeeze(sum(h * bq.row(), axis(1)), 1), {.mask = n < c.V});
+        pq += c.H * c.K;
+        pk += c.H * c.K;
+        pg += c.H * c.K;
+        pv += c.H * c.V;
+        po += c.H * c.V;
+      }
+      store(ht + program_id(2) * (c.K * c.V) + (i.row() * c.V + n.col()), h, {.mask = inside});
+    }).grid([](const StepsCfg& c, auto, auto, auto, auto, auto, auto, float, int, int B) {
+      return Grid{cdiv(c.V, c.BV), cdiv(c.K, c.BK), B * c.H};
+    });
 struct Rows {
   int B, T;
   size_t n;
@@ -176,43 +176,43 @@ Register r2("rec_gated_bwd", [](Env& e) {
 });
 
 // --- the gated delta rule: q and k are normalised here, all keys in a program, a few columns of values in each
-auto rec_delta = kernel("user_rec_delta", [](const StepsCfg& c, Ptr<const bfloat16> q, Ptr<const bfloat16> k,
-                                             Ptr<const bfloat16> v, Ptr<const float> g, Ptr<const bfloat16> beta,
-                                             Ptr<bfloat16> o, Ptr<const float> h0, Ptr<float> ht, F32 scale, I32 T,
-                                             I32) {
-                   num_warps(c.warps);
-                   auto i = arange(0, c.BK), n = program_id(0) * c.BV + arange(0, c.BV);
-                   auto b = program_id(1) / c.H, head = program_id(1) % c.H;
-                   auto row = b * T * c.H + head;
-                   Tile pq = q + row * c.K + i, pk = k + row * c.K + i, pv = v + row * c.V + n, po = o + row * c.V + n;
-                   Tile pg = g + row, pb = beta + row;
-                   auto inside = (i < c.K).col() & (n < c.V).row();
-                   auto at = program_id(1) * (c.K * c.V) + (i.col() * c.V + n.row());
-                   Tile h = load(h0 + at, {.mask = inside, .other = 0.f});
-                   for (auto t : range(0, T, {.stages = c.stages})) {
-                     Tile bq = cast(load(pq, {.mask = i < c.K, .other = 0.f}), f32);
-                     Tile bk = cast(load(pk, {.mask = i < c.K, .other = 0.f}), f32);
-                     Tile bv = cast(load(pv, {.mask = n < c.V, .other = 0.f}), f32);
-                     auto bg = load(pg);
-                     auto bb = cast(load(pb), f32);
-                     bq = bq * rsqrt(sum(bq * bq) + 1e-6f) * scale;
-                     bk = bk * rsqrt(sum(bk * bk) + 1e-6f);
-                     h *= exp(bg);
-                     bv -= squeeze(sum(h * bk.col(), axis(0)), 0);
-                     bv *= bb;
-                     h += bk.col() * bv.row();
-                     store(po, cast(squeeze(sum(h * bq.col(), axis(0)), 0), bf16), {.mask = n < c.V});
-                     pq += c.H * c.K;
-                     pk += c.H * c.K;
-                     pv += c.H * c.V;
-                     po += c.H * c.V;
-                     pg += c.H;
-                     pb += c.H;
-                   }
-                   store(ht + at, h, {.mask = inside});
-                 }).grid([](const StepsCfg& c, auto, auto, auto, auto, auto, auto, auto, auto, float, int, int B) {
-  return Grid{cdiv(c.V, c.BV), B * c.H};
-});
+auto rec_delta =
+    kernel("user_rec_delta", [](const StepsCfg& c, Ptr<const bfloat16> q, Ptr<const bfloat16> k, Ptr<const bfloat16> v,
+                                Ptr<const float> g, Ptr<const bfloat16> beta, Ptr<bfloat16> o, Ptr<const float> h0,
+                                Ptr<float> ht, F32 scale, I32 T, I32) {
+      num_warps(c.warps);
+      auto i = arange(0, c.BK), n = program_id(0) * c.BV + arange(0, c.BV);
+      auto b = program_id(1) / c.H, head = program_id(1) % c.H;
+      auto row = b * T * c.H + head;
+      Tile pq = q + row * c.K + i, pk = k + row * c.K + i, pv = v + row * c.V + n, po = o + row * c.V + n;
+      Tile pg = g + row, pb = beta + row;
+      auto inside = (i < c.K).col() & (n < c.V).row();
+      auto at = program_id(1) * (c.K * c.V) + (i.col() * c.V + n.row());
+      Tile h = load(h0 + at, {.mask = inside, .other = 0.f});
+      for (auto t : range(0, T, {.stages = c.stages})) {
+        Tile bq = cast(load(pq, {.mask = i < c.K, .other = 0.f}), f32);
+        Tile bk = cast(load(pk, {.mask = i < c.K, .other = 0.f}), f32);
+        Tile bv = cast(load(pv, {.mask = n < c.V, .other = 0.f}), f32);
+        auto bg = load(pg);
+        auto bb = cast(load(pb), f32);
+        bq = bq * rsqrt(sum(bq * bq) + 1e-6f) * scale;
+        bk = bk * rsqrt(sum(bk * bk) + 1e-6f);
+        h *= exp(bg);
+        bv -= squeeze(sum(h * bk.col(), axis(0)), 0);
+        bv *= bb;
+        h += bk.col() * bv.row();
+        store(po, cast(squeeze(sum(h * bq.col(), axis(0)), 0), bf16), {.mask = n < c.V});
+        pq += c.H * c.K;
+        pk += c.H * c.K;
+        pv += c.H * c.V;
+        po += c.H * c.V;
+        pg += c.H;
+        pb += c.H;
+      }
+      store(ht + at, h, {.mask = inside});
+    }).grid([](const StepsCfg& c, auto, auto, auto, auto, auto, auto, auto, auto, float, int, int B) {
+      return Grid{cdiv(c.V, c.BV), B * c.H};
+    });
 Register r3("rec_delta", [](Env& e) {
   auto c = steps_cfg(e, {.BK = 128, .BV = 8});
   if (!e.big) c.BK = 32, c.BV = 8;
@@ -232,7 +232,8 @@ Register r3("rec_delta", [](Env& e) {
       for (int t = 0; t < r.T; ++t) {
         const size_t row = (size_t(bh / c.H) * r.T + t) * c.H + bh % c.H;
         double qq = 1e-6, kk = 1e-6;
-        for (int i = 0; i < c.K; ++i) qq += q[row * c.K + i] * q[row * c.K + i], kk += k[row * c.K + i] * k[row * c.K + i];
+        for (int i = 0; i < c.K; ++i)
+          qq += q[row * c.K + i] * q[row * c.K + i], kk += k[row * c.K + i] * k[row * c.K + i];
         qq = .25 / std::sqrt(qq), kk = 1 / std::sqrt(kk);
         for (int n = 0; n < c.V; ++n) {
           double error = v[row * c.V + n];

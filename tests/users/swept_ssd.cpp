@@ -17,8 +17,14 @@ SsdCfg ssd_cfg(Env& e, SsdCfg big, SsdCfg little) {
 struct Sizes {  // T is no multiple of L in the small problem, and no tile divides P, N or L
   int B, T, H, G, P, N, L, chunks;
   explicit Sizes(const Env& e)
-      : B(e.big ? 4 : 2), T(e.big ? 4096 : 107), H(e.big ? 64 : 4), G(e.big ? 1 : 2), P(e.big ? 64 : 24),
-        N(e.big ? 128 : 40), L(e.big ? 256 : 48), chunks(cdiv(T, L)) {}
+      : B(e.big ? 4 : 2),
+        T(e.big ? 4096 : 107),
+        H(e.big ? 64 : 4),
+        G(e.big ? 1 : 2),
+        P(e.big ? 64 : 24),
+        N(e.big ? 128 : 40),
+        L(e.big ? 256 : 48),
+        chunks(cdiv(T, L)) {}
   size_t rows() const { return size_t(B) * T; }
   size_t sums() const { return size_t(B) * H * chunks * L; }
   size_t states() const { return size_t(B) * chunks * H * P * N; }
@@ -168,7 +174,8 @@ auto ssd_pass =
       for (auto chunk : range(0, chunks, {.stages = c.stages})) {
         auto fresh = load(from, {.mask = i < n, .other = 0.f});
         state = exp(load(at)) * state + fresh;
-        if_(chunk < chunks - 1, [&] { store(to, cast(state, bf16), {.mask = i < n}); },
+        if_(
+            chunk < chunks - 1, [&] { store(to, cast(state, bf16), {.mask = i < n}); },
             [&] { store(final + (b * fb + h * fh) + i, state, {.mask = i < n}); });
         from += sc;
         at += ac;
@@ -188,8 +195,8 @@ Register r3("ssd_pass", [](Env& e) {
   auto last = constant<float>(e, first.n, NAN);
   Job j;
   j.mbytes = 6e-6 * s.states();
-  j.add(ssd_pass, c, states.p, before.p, last.p, sums.p + s.L - 1, first.p, PN, s.chunks, s.B, s.H,
-        s.chunks * s.H * PN, s.H * PN, PN, s.H * s.chunks * s.L, s.L, s.chunks * s.L, s.H * PN, PN);
+  j.add(ssd_pass, c, states.p, before.p, last.p, sums.p + s.L - 1, first.p, PN, s.chunks, s.B, s.H, s.chunks * s.H * PN,
+        s.H * PN, PN, s.H * s.chunks * s.L, s.L, s.chunks * s.L, s.H * PN, PN);
   j.check = [=] {
     std::vector<double> want(s.states()), ends(last.n);
     for (size_t i = 0; i < ends.size(); ++i) {
@@ -209,32 +216,31 @@ Register r3("ssd_pass", [](Env& e) {
 });
 
 // --- scores of the rows of a chunk with one another, c b', below and on the diagonal only
-auto ssd_bmm =
-    kernel("user_ssd_bmm", [](const SsdCfg& c, Ptr<const bfloat16> a, Ptr<const bfloat16> b, Ptr<float> out, I32 T,
-                              I32 L, I32 K, I32 G, I32, I32 ab, I32 as, I32 ag, I32 ak, I32 bb, I32 bs, I32 bg, I32 bk,
-                              I32 ob, I32 oc, I32 og, I32 om, I32 on) {
-      num_warps(c.warps);
-      auto z = program_id(1), chunk = program_id(2) / G, g = program_id(2) - chunk * G;
-      auto across = cdiv(L, c.BN);
-      auto pm = program_id(0) / across, pn = program_id(0) % across;
-      return_if(pn * c.BN >= (pm + 1) * c.BM);
-      auto m = pm * c.BM + arange(0, c.BM), n = pn * c.BN + arange(0, c.BN), k = arange(0, c.BK);
-      auto rows = min(L, T - chunk * L);
-      Tile ap = a + (z * ab + chunk * L * as + g * ag) + (m.col() * as + k.row() * ak);
-      Tile bp = b + (z * bb + chunk * L * bs + g * bg) + (k.col() * bk + n.row() * bs);
-      Tile acc = zeros({c.BM, c.BN}, f32);
-      for (auto i : range(0, cdiv(K, c.BK), {.stages = c.stages})) {
-        auto x = load(ap, {.mask = (m < rows).col() & (k < K - i * c.BK).row(), .other = 0.f});
-        auto y = load(bp, {.mask = (k < K - i * c.BK).col() & (n < rows).row(), .other = 0.f});
-        acc += dot(x, y);
-        ap += c.BK * ak;
-        bp += c.BK * bk;
-      }
-      store(out + (z * ob + chunk * oc + g * og) + (m.col() * om + n.row() * on), acc,
-            {.mask = (m < L).col() & (n < L).row()});
-    }).grid([](const SsdCfg& c, auto, auto, auto, int T, int L, int, int G, int B, auto...) {
-      return Grid{cdiv(L, c.BM) * cdiv(L, c.BN), B, cdiv(T, L) * G};
-    });
+auto ssd_bmm = kernel("user_ssd_bmm", [](const SsdCfg& c, Ptr<const bfloat16> a, Ptr<const bfloat16> b, Ptr<float> out,
+                                         I32 T, I32 L, I32 K, I32 G, I32, I32 ab, I32 as, I32 ag, I32 ak, I32 bb,
+                                         I32 bs, I32 bg, I32 bk, I32 ob, I32 oc, I32 og, I32 om, I32 on) {
+                 num_warps(c.warps);
+                 auto z = program_id(1), chunk = program_id(2) / G, g = program_id(2) - chunk * G;
+                 auto across = cdiv(L, c.BN);
+                 auto pm = program_id(0) / across, pn = program_id(0) % across;
+                 return_if(pn * c.BN >= (pm + 1) * c.BM);
+                 auto m = pm * c.BM + arange(0, c.BM), n = pn * c.BN + arange(0, c.BN), k = arange(0, c.BK);
+                 auto rows = min(L, T - chunk * L);
+                 Tile ap = a + (z * ab + chunk * L * as + g * ag) + (m.col() * as + k.row() * ak);
+                 Tile bp = b + (z * bb + chunk * L * bs + g * bg) + (k.col() * bk + n.row() * bs);
+                 Tile acc = zeros({c.BM, c.BN}, f32);
+                 for (auto i : range(0, cdiv(K, c.BK), {.stages = c.stages})) {
+                   auto x = load(ap, {.mask = (m < rows).col() & (k < K - i * c.BK).row(), .other = 0.f});
+                   auto y = load(bp, {.mask = (k < K - i * c.BK).col() & (n < rows).row(), .other = 0.f});
+                   acc += dot(x, y);
+                   ap += c.BK * ak;
+                   bp += c.BK * bk;
+                 }
+                 store(out + (z * ob + chunk * oc + g * og) + (m.col() * om + n.row() * on), acc,
+                       {.mask = (m < L).col() & (n < L).row()});
+               }).grid([](const SsdCfg& c, auto, auto, auto, int T, int L, int, int G, int B, auto...) {
+  return Grid{cdiv(L, c.BM) * cdiv(L, c.BN), B, cdiv(T, L) * G};
+});
 Register r4("ssd_bmm", [](Env& e) {
   const Sizes s(e);
   const auto c = ssd_cfg(e, {64, 64, 64, 3, 4}, {16, 16, 16, 2, 1});
@@ -264,52 +270,53 @@ Register r4("ssd_bmm", [](Env& e) {
 
 // --- rows of the output: what the state in front of the chunk gives, and a masked product with the chunk's scores
 auto ssd_scan =
-    kernel("user_ssd_scan", [](const SsdCfg& c, Ptr<const float> cb, Ptr<const bfloat16> x, Ptr<bfloat16> out,
-                               Ptr<const float> dt, Ptr<const float> sums, Ptr<const bfloat16> C,
-                               Ptr<const bfloat16> before, Ptr<const float> D, I32 L, I32 P, I32 N, I32 batch, I32 T,
-                               I32, I32 ratio, I32 qb, I32 qc, I32 qg, I32 qm, I32 qk, I32 xb, I32 xs, I32 xh, I32 xp,
-                               I32 db, I32 dc, I32 dh, I32 dl, I32 Cb, I32 Cs, I32 Cg, I32 Cn, I32 tb, I32 tc, I32 th,
-                               I32 tp, I32 tn) {
-      num_warps(c.warps);
-      auto chunk = program_id(1) / batch, z = program_id(1) - chunk * batch, h = program_id(2);
-      auto across = cdiv(P, c.BN);
-      auto pm = program_id(0) / across, pn = program_id(0) % across;
-      auto m = pm * c.BM + arange(0, c.BM), n = pn * c.BN + arange(0, c.BN), k = arange(0, c.BK);
-      auto rows = min(L, T - chunk * L);
-      auto s0 = sums + (z * db + chunk * dc + h * dh);
-      auto d0 = dt + (z * db + chunk * dc + h * dh);
-      auto am = load(s0 + m * dl, {.mask = m < rows, .other = 0.f});
-      auto d = arange(0, c.BD);
-      auto q = load(C + (z * Cb + chunk * L * Cs + h / ratio * Cg) + (m.col() * Cs + d.row() * Cn),
-                    {.mask = (m < rows).col() & (d < N).row(), .other = 0.f});
-      auto state = load(before + (z * tb + chunk * tc + h * th) + (n.row() * tp + d.col() * tn),
-                        {.mask = (d < N).col() & (n < P).row(), .other = 0.f});
-      Tile acc = dot(q, state) * exp(am).col();
-      Tile qp = cb + (z * qb + chunk * qc + h / ratio * qg) + (m.col() * qm + k.row() * qk);
-      auto x0 = x + (z * xb + chunk * L * xs + h * xh);
-      Tile xk = x0 + (k.col() * xs + n.row() * xp), sp = s0 + k * dl, dp = d0 + k * dl;
-      for (auto i : range(0, min((pm + 1) * c.BM, rows), c.BK, {.stages = c.stages})) {
-        Tile s = load(qp, {.mask = (m < L).col() & (k < L - i).row(), .other = 0.f});
-        auto ak = load(sp, {.mask = k < L - i, .other = 0.f});
-        s *= exp(min(am.col() - ak.row(), 0.f));
-        s *= load(dp, {.mask = k < L - i, .other = 0.f}).row();
-        s = where(m.col() >= (i + k).row(), s, 0.f);
-        auto v = load(xk, {.mask = (k < rows - i).col() & (n < P).row(), .other = 0.f});
-        acc += dot(cast(s, bf16), v);
-        qp += c.BK * qk;
-        xk += c.BK * xs;
-        sp += c.BK * dl;
-        dp += c.BK * dl;
-      }
-      auto inside = (m < rows).col() & (n < P).row();
-      auto skip = cast(load(x0 + (m.col() * xs + n.row() * xp), {.mask = inside, .other = 0.f}), f32);
-      acc += skip * load(D + h);
-      auto y = out + (z * xb + chunk * L * xs + h * xh);
-      store(y + (m.col() * xs + n.row() * xp), cast(acc, bf16), {.mask = inside});
-    }).grid([](const SsdCfg& c, auto, auto, auto, auto, auto, auto, auto, auto, int L, int P, int, int B, int T, int H,
-               auto...) {
-      return Grid{cdiv(L, c.BM) * cdiv(P, c.BN), B * cdiv(T, L), H};
-    });
+    kernel("user_ssd_scan",
+           [](const SsdCfg& c, Ptr<const float> cb, Ptr<const bfloat16> x, Ptr<bfloat16> out, Ptr<const float> dt,
+              Ptr<const float> sums, Ptr<const bfloat16> C, Ptr<const bfloat16> before, Ptr<const float> D, I32 L,
+              I32 P, I32 N, I32 batch, I32 T, I32, I32 ratio, I32 qb, I32 qc, I32 qg, I32 qm, I32 qk, I32 xb, I32 xs,
+              I32 xh, I32 xp, I32 db, I32 dc, I32 dh, I32 dl, I32 Cb, I32 Cs, I32 Cg, I32 Cn, I32 tb, I32 tc, I32 th,
+              I32 tp, I32 tn) {
+             num_warps(c.warps);
+             auto chunk = program_id(1) / batch, z = program_id(1) - chunk * batch, h = program_id(2);
+             auto across = cdiv(P, c.BN);
+             auto pm = program_id(0) / across, pn = program_id(0) % across;
+             auto m = pm * c.BM + arange(0, c.BM), n = pn * c.BN + arange(0, c.BN), k = arange(0, c.BK);
+             auto rows = min(L, T - chunk * L);
+             auto s0 = sums + (z * db + chunk * dc + h * dh);
+             auto d0 = dt + (z * db + chunk * dc + h * dh);
+             auto am = load(s0 + m * dl, {.mask = m < rows, .other = 0.f});
+             auto d = arange(0, c.BD);
+             auto q = load(C + (z * Cb + chunk * L * Cs + h / ratio * Cg) + (m.col() * Cs + d.row() * Cn),
+                           {.mask = (m < rows).col() & (d < N).row(), .other = 0.f});
+             auto state = load(before + (z * tb + chunk * tc + h * th) + (n.row() * tp + d.col() * tn),
+                               {.mask = (d < N).col() & (n < P).row(), .other = 0.f});
+             Tile acc = dot(q, state) * exp(am).col();
+             Tile qp = cb + (z * qb + chunk * qc + h / ratio * qg) + (m.col() * qm + k.row() * qk);
+             auto x0 = x + (z * xb + chunk * L * xs + h * xh);
+             Tile xk = x0 + (k.col() * xs + n.row() * xp), sp = s0 + k * dl, dp = d0 + k * dl;
+             for (auto i : range(0, min((pm + 1) * c.BM, rows), c.BK, {.stages = c.stages})) {
+               Tile s = load(qp, {.mask = (m < L).col() & (k < L - i).row(), .other = 0.f});
+               auto ak = load(sp, {.mask = k < L - i, .other = 0.f});
+               s *= exp(min(am.col() - ak.row(), 0.f));
+               s *= load(dp, {.mask = k < L - i, .other = 0.f}).row();
+               s = where(m.col() >= (i + k).row(), s, 0.f);
+               auto v = load(xk, {.mask = (k < rows - i).col() & (n < P).row(), .other = 0.f});
+               acc += dot(cast(s, bf16), v);
+               qp += c.BK * qk;
+               xk += c.BK * xs;
+               sp += c.BK * dl;
+               dp += c.BK * dl;
+             }
+             auto inside = (m < rows).col() & (n < P).row();
+             auto skip = cast(load(x0 + (m.col() * xs + n.row() * xp), {.mask = inside, .other = 0.f}), f32);
+             acc += skip * load(D + h);
+             auto y = out + (z * xb + chunk * L * xs + h * xh);
+             store(y + (m.col() * xs + n.row() * xp), cast(acc, bf16), {.mask = inside});
+           })
+        .grid([](const SsdCfg& c, auto, auto, auto, auto, auto, auto, auto, auto, int L, int P, int, int B, int T,
+                 int H, auto...) {
+          return Grid{cdiv(L, c.BM) * cdiv(P, c.BN), B * cdiv(T, L), H};
+        });
 Register r5("ssd_scan", [](Env& e) {
   const Sizes s(e);
   auto c = ssd_cfg(e, {64, 64, 32, 4, 4}, {16, 16, 16, 2, 1});
