@@ -42,3 +42,27 @@ func.func @widened() attributes {tile.kernel, tile.num_warps = 4 : i32} {
   tile.smem_store %n, %b : tensor<128x64xf16>, !tile.smem<128x64xf16, minor = 0>
   return
 }
+
+// States that lie turned, read for nothing but the sum of their products.
+// CHECK: entry summed(
+// CHECK-NOT: ld.shared.b16
+// CHECK: ld.shared.v4.b32
+// CHECK-NOT: ld.shared.b16
+// CHECK: ret;
+func.func @summed() attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %a = tile.smem_alloc : !tile.smem<64x64xbf16, minor = 0>
+  %b = tile.smem_alloc : !tile.smem<64x64xbf16, minor = 0>
+  %to = tile.smem_alloc : !tile.smem<64x1xf32, minor = 1>
+  %x = tile.smem_load %a : !tile.smem<64x64xbf16, minor = 0> -> tensor<64x64xbf16>
+  %y = tile.smem_load %b : !tile.smem<64x64xbf16, minor = 0> -> tensor<64x64xbf16>
+  %xf = arith.extf %x : tensor<64x64xbf16> to tensor<64x64xf32>
+  %yf = arith.extf %y : tensor<64x64xbf16> to tensor<64x64xf32>
+  %p = arith.mulf %xf, %yf : tensor<64x64xf32>
+  %s = tile.reduce %p axis 1 : (tensor<64x64xf32>) -> tensor<64x1xf32> {
+  ^bb0(%l: f32, %r: f32):
+    %t = arith.addf %l, %r : f32
+    tile.yield %t : f32
+  }
+  tile.smem_store %s, %to : tensor<64x1xf32>, !tile.smem<64x1xf32, minor = 1>
+  return
+}

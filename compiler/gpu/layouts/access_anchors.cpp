@@ -135,18 +135,18 @@ void LayoutPlan::placeWidened() {
   });
 }
 
-// Tiles that are stored to a buffer whose columns are contiguous: threads hold runs along columns, so that several
-// elements are written at a time. (The default layout has runs along rows.)
+// Tiles that are stored to a buffer whose columns are contiguous, or read from one: threads hold runs along columns, so
+// that several elements are moved at a time. (The default layout has runs along rows.)
 void LayoutPlan::placeTurned() {
-  scope_.walk([&](Operation* op) {
-    auto store = dyn_cast<SmemStoreOp>(op);
-    if (!store) return;
-    const Value tile = store.getValue();
-    const auto minor = static_cast<int>(store.getTarget().getType().getMinor());
-    auto type = cast<RankedTensorType>(tile.getType());
-    if (choices_.of(tile) || type.getRank() != 2 || minor == 1) return;
-    choices_.choose(tile, access_.defaultLayout(type, minor));
+  auto place = [&](Value tile, SmemType buffer) {
+    const auto minor = static_cast<int>(buffer.getMinor());
+    if (choices_.of(tile) || tileType(tile).getRank() != 2 || minor == 1) return;
+    choices_.choose(tile, access_.defaultLayout(tile.getType(), minor));
     choices_.spread();
+  };
+  scope_.walk([&](Operation* op) {
+    if (auto store = dyn_cast<SmemStoreOp>(op)) place(store.getValue(), store.getTarget().getType());
+    if (auto load = dyn_cast<SmemLoadOp>(op)) place(load.getResult(), load.getSource().getType());
   });
 }
 
