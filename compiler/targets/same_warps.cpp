@@ -1,15 +1,15 @@
 // same_warps.cpp - code whose loads wait for each other gets a try with the bound of registers that leaves a
-// multiprocessor the warps it has, or seven eighths of them. Without a bound ptxas orders a loop for the fewest registers
-// it can have and may still take more than that in the end (an RMS norm of 64 registers waited for its eight loads five
-// times; with a bound of 64 it takes 61 and waits twice). With one it takes what there is.
+// multiprocessor the warps it has, or seven eighths of them. Without a bound ptxas orders a loop for the fewest
+// registers it can have and may still take more than that in the end (an RMS norm of 64 registers waited for its eight
+// loads five times; with a bound of 64 it takes 61 and waits twice). With one it takes what there is.
 //
 // Kept if in some loop, or in straight code that has none, a third more loads are on their way, and in none fewer. That
 // is worth an eighth of the warps only where few loads come together in many parts (a Sobel filter of 59 loads in four
 // parts took an eighth longer in two).
 //
 // With products only where no warp is lost, and half as many more loads from global memory, or operands from shared
-// memory, come together: their loops are scheduled tightly (a convolution of 128 x 64 had its 64 loads in four parts, and
-// in one takes an eighth less). Not with roles, whose registers are given.
+// memory, come together: their loops are scheduled tightly (a convolution of 128 x 64 had its 64 loads in four parts,
+// and in one takes an eighth less). Not with roles, whose registers are given.
 #include <algorithm>
 #include <vector>
 
@@ -55,8 +55,8 @@ bool isWorthItForProducts(const Loads& before, const Loads& after) {
              return wait(one) && 2 * two.onTheirWay(1) >= 3 * one.onTheirWay(1);
            });
   };
-  return noneLoses(before.global, after.global) && (someGains(before.global, after.global, anyWaits) ||
-                                                    someGains(before.shared, after.shared, operandsWait));
+  return noneLoses(before.global, after.global) &&
+         (someGains(before.global, after.global, anyWaits) || someGains(before.shared, after.shared, operandsWait));
 }
 
 /// Of others, `fewer` programs instead of `many`.

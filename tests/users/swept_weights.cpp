@@ -41,7 +41,7 @@ auto swept_gptq =
       return Grid{cdiv(M, c.BM) * cdiv(N, c.BN)};
     });
 Register r1("swept_gptq", [](Env& e) {
-  const auto c = weights_cfg(e, e.big ? WeightsCfg{16, 64, 128, 3, 4} : WeightsCfg{16, 32, 32, 2, 2});
+  const auto c = weights_cfg(e, e.big ? WeightsCfg{16, 64, 128, 3, 4} : WeightsCfg{16, 32, 32, 4, 2});
   const int M = e.field("M", e.big ? 16 : 21), N = e.big ? 8192 : 2 * c.BN, K = e.big ? 8192 : 2 * kGroup,
             G = K / kGroup;
   auto x = random<half>(e, size_t(M) * K), s = random<half>(e, size_t(G) * N, .01, .1);

@@ -179,8 +179,8 @@ class LoadAheadPass : public PassWrapper<LoadAheadPass, OperationPass<func::Func
            (!gather.getOther() || loop.isDefinedOutsideOfLoop(gather.getOther()));
   }
 
-  /// How early loads come whose results take `registers` of a thread: as many iterations as the copies of operands, while
-  /// no more than `most` are held for it; `held` is what an iteration holds with them.
+  /// How early loads come whose results take `registers` of a thread: as many iterations as the copies of operands,
+  /// while no more than `most` are held for it; `held` is what an iteration holds with them.
   static int64_t iterationsEarly(scf::ForOp loop, int64_t registers, int64_t held, int64_t most = kMostEarlyRegisters) {
     const int64_t early = most / std::max<int64_t>(1, registers);
     int64_t distance = std::max<int64_t>(1, std::min(stagesOf(loop) - 1, early));
@@ -202,7 +202,8 @@ class LoadAheadPass : public PassWrapper<LoadAheadPass, OperationPass<func::Func
     SmallVector<Operation*> words;
     if (!loop->hasAttr("tile.stages")) return words;
     for (auto gather : loop.getBody()->getOps<GatherOp>())
-      if (isForNextOnly(gather) && !isVolatile(gather) && elementsAlike(gather, facts) > 1 && isKnownEarly(gather, loop))
+      if (isForNextOnly(gather) && !isVolatile(gather) && elementsAlike(gather, facts) > 1 &&
+          isKnownEarly(gather, loop))
         words.push_back(gather);
     return words;
   }
@@ -235,14 +236,14 @@ class LoadAheadPass : public PassWrapper<LoadAheadPass, OperationPass<func::Func
       loadAhead(loop, loads, {}, iterationsEarly(loop, registers, held));
       return;
     }
-    // Of short iterations, words come as early as copies, too. Long ones hide one latency, and bodies of theirs would be
-    // much code (unpacking a tile of 128 x 64, three took a tenth longer than one).
+    // Of short iterations, words come as early as copies, too. Long ones hide one latency, and bodies of theirs would
+    // be much code (unpacking a tile of 128 x 64, three took a tenth longer than one).
     int64_t all = registers;
     for (Operation* word : words) all += registersHeld(word, warps, facts);
     held += all - registers;
     const bool isShort = all <= kMostOfShort;
-    const int64_t distance = isShort ? iterationsEarly(loop, all, held, 2 * kMostEarlyRegisters)
-                                     : iterationsEarly(loop, registers, held);
+    const int64_t distance =
+        isShort ? iterationsEarly(loop, all, held, 2 * kMostEarlyRegisters) : iterationsEarly(loop, registers, held);
     if (scf::ForOp made = loadAhead(loop, loads, {}, distance)) loop = made;
     if (isShort && distance >= kFewestHeld) {
       if (scf::ForOp made = loadAhead(loop, words, {}, distance - 1))

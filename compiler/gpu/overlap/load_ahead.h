@@ -10,7 +10,7 @@ inline constexpr int64_t kMostEarlyRegisters = 16;
 /// The same beside products, for large loads: registers of all results of products and of what is loaded.
 inline constexpr int64_t kMostBesideProducts = 96;
 
-/// Iterations for which a loop holds what it loads early, where they are several: unrolled by as many (unroll_loops.cpp),
+/// Iterations for which a loop holds what it loads early, where they are several: as many bodies (unroll_held.cpp), so that
 /// values stay in their registers. A move from one to the next would wait for the load.
 inline constexpr const char* kHeldAttr = "tile.held";
 /// Fewer are not worth the code: an iteration that leaves registers for two has so much to do that it hides one latency

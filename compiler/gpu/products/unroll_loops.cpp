@@ -7,7 +7,6 @@
 
 #include "compiler/dialect/products.h"
 #include "compiler/gpu/dot_passes.h"
-#include "compiler/gpu/overlap/load_ahead.h"
 #include "mlir/Dialect/SCF/Utils/Utils.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Pass/Pass.h"
@@ -62,36 +61,7 @@ class UnrollLoopsPass : public PassWrapper<UnrollLoopsPass, OperationPass<func::
   }
 };
 
-class UnrollHeldPass : public PassWrapper<UnrollHeldPass, OperationPass<func::FuncOp>> {
- public:
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(UnrollHeldPass)
-  StringRef getArgument() const override { return "tile-unroll-held"; }
-  StringRef getDescription() const override { return "unroll loops that hold loads of several iterations"; }
-
-  void runOnOperation() override {
-    SmallVector<scf::ForOp> loops;
-    getOperation().walk([&](scf::ForOp loop) { loops.push_back(loop); });
-    for (scf::ForOp loop : loops) {
-      auto held = loop->getAttrOfType<IntegerAttr>(kHeldAttr);
-      if (!held) continue;
-      loop->removeAttr(kHeldAttr);
-      int64_t operations = 0;
-      bool isPlain = !loop->getParentOfType<SpecializeOp>();
-      loop.getBody()->walk([&](Operation* op) {
-        ++operations;
-        isPlain &= !isa<LoopLikeOpInterface>(op);
-      });
-      if (isPlain && held.getInt() >= kFewestHeld && operations * held.getInt() <= kMostHeldOperations) unrollBy(loop, held.getInt());
-    }
-  }
-
- private:
-  static constexpr int64_t kMostHeldOperations = 1024;
-};
-
 }  // namespace
-
-std::unique_ptr<Pass> createUnrollHeldPass() { return std::make_unique<UnrollHeldPass>(); }
 
 std::unique_ptr<Pass> createUnrollLoopsPass() { return std::make_unique<UnrollLoopsPass>(); }
 
