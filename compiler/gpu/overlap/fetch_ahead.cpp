@@ -385,7 +385,13 @@ class Fetcher {
       if (registers <= kMostEarlyRegisters) loads.push_back(op);
     }
     const int64_t results = registersOfResults(loop, warps_, facts_);
+    // While a load too large to come early is waited for, factors are free: not worth pointers that run ahead.
+    const bool waits = llvm::any_of(loop.getBody()->getOperations(), [&](Operation& op) {
+      return isa<LoadOp, GatherOp>(op) && tileType(op.getResult(0)) && !llvm::is_contained(loads, &op) &&
+             !llvm::is_contained(updates, &op) && registersHeld(&op, warps_, facts_) > kMostEarlyRegisters;
+    });
     for (Operation* op : factors) {
+      if (waits && walks(op, loop)) continue;
       registers += registersHeld(op, warps_, facts_);
       const bool fits = registers <= kMostEarlyRegisters && results + registers <= kMostBesideProducts;
       if (fits && !isVolatile(op) && !llvm::is_contained(loads, op)) loads.push_back(op);

@@ -63,6 +63,8 @@ bool isKnownEarly(Operation* load, scf::ForOp loop, ArrayRef<Operation*> updates
   return canRunEarly(CopySlice(loop, {load}, updates), loop);
 }
 
+bool walks(Operation* load, scf::ForOp loop) { return !CopySlice(loop, {load}).carried().empty(); }
+
 scf::ForOp loadAhead(scf::ForOp loop, ArrayRef<Operation*> loads, ArrayRef<Operation*> updates, int64_t distance) {
   if (loads.empty()) return {};
   CopySlice slice(loop, loads, updates);
@@ -231,6 +233,12 @@ class LoadAheadPass : public PassWrapper<LoadAheadPass, OperationPass<func::Func
     }
     // Latencies of loads run side by side: while one stays, the others are free. Only who asks for stages knows better.
     if (waits && !isAsked) return;
+    if (waits)  // nor are pointers of their own worth registers then (a scan's output lost a third program to them)
+      llvm::erase_if(loads, [&](Operation* load) {
+        if (!walks(load, loop)) return false;
+        const int64_t own = registersHeld(load, warps, facts);
+        return registers -= own, held -= own, true;
+      });
     const SmallVector<Operation*> words = wordsForNext(loop, facts);
     if (words.empty()) {
       loadAhead(loop, loads, {}, iterationsEarly(loop, registers, held));

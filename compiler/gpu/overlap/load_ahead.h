@@ -27,6 +27,9 @@ int64_t registersOfResults(mlir::scf::ForOp loop, int64_t warps, const Facts& fa
 /// that the loop moves on, without reading memory and without branches. `updates` as below.
 bool isKnownEarly(mlir::Operation* load, mlir::scf::ForOp loop, llvm::ArrayRef<mlir::Operation*> updates = {});
 
+/// Whether that takes pointers or numbers that the loop moves on: registers of their own for what runs ahead.
+bool walks(mlir::Operation* load, mlir::scf::ForOp loop);
+
 /// Moves the given loads of the loop's body to the top of the body `distance` iterations earlier. `updates` are those
 /// of them that read nothing an earlier iteration writes, although the loop writes to their view. Boxes past the last
 /// iteration are loaded, too: their bounds are checked, and the results are not used. Returns the loop that replaces
