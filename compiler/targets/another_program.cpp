@@ -46,7 +46,6 @@ std::optional<std::string> withAnotherProgram(const std::string& ptx, int64_t sh
   Result<std::string> cubin =
       tryPtxas(withDirective(ptx, "minnctapersm " + std::to_string(more)), target, options, after);
   if (!cubin || std::max(after.spill_store_bytes, after.spill_load_bytes) > mostSpilledBytes(ptx)) return std::nullopt;
-  if (serialises(after) && !serialises(resources)) return std::nullopt;  // no registers for what is on its way
   resources = std::move(after);
   return std::move(*cubin);
 }
