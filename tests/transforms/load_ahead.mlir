@@ -186,6 +186,41 @@ func.func @walking(%K: !tile.view<2 x f16>, %V: !tile.ptr<f32>, %O: !tile.view<2
 
 // -----
 
+// While rows of 64 registers are waited for, the others are free, and no pointer of theirs runs ahead.
+// CHECK-LABEL: func.func @walking_beside_large_rows
+// CHECK: scf.for {{.*}} iter_args(%{{.*}} = %{{.*}}, %[[P:.*]] = %arg1) ->
+// CHECK: tile.gather %[[P]] offsets
+func.func @walking_beside_large_rows(%K: !tile.view<2 x f16>, %V: !tile.ptr<f32>, %O: !tile.view<2 x f32>, %w: !tile.smem<64x16xf16, minor = 1>, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %zero = arith.constant dense<0.0> : tensor<16x16xf32>
+  %c0 = arith.constant 0 : i32
+  %c16 = arith.constant 16 : i32
+  %i = tile.iota : tensor<256xi32>
+  %at = tile.reshape %i : tensor<256xi32> -> tensor<16x16xi32>
+  %j = tile.iota : tensor<8192xi32>
+  %pairs = tile.reshape %j : tensor<8192xi32> -> tensor<16x16x32xi32>
+  %r:2 = scf.for %t = %c0 to %n step %c16 iter_args(%acc = %zero, %p = %V) -> (tensor<16x16xf32>, !tile.ptr<f32>) : i32 {
+    %k = tile.load_shared %K[%t, %c0 : i32, i32] box [16, 64] : !tile.view<2 x f16> -> !tile.smem<16x64xf16, minor = 1>
+    %v = tile.gather %p offsets %at : tensor<16x16xi32> : !tile.ptr<f32> -> tensor<16x16xf32>
+    %d = tile.mma m16n8k16_f16 k 64 warps(1, 4) %k, %w, %zero : !tile.smem<16x64xf16, minor = 1>, !tile.smem<64x16xf16, minor = 1> -> tensor<16x16xf32>
+    %e = arith.subf %d, %v : tensor<16x16xf32>
+    %z = tile.gather %p offsets %pairs : tensor<16x16x32xi32> : !tile.ptr<f32> -> tensor<16x16x32xf32>
+    %q = tile.reduce %z axis 2 : (tensor<16x16x32xf32>) -> tensor<16x16x1xf32> {
+    ^bb0(%a: f32, %b: f32):
+      %c = arith.addf %a, %b : f32
+      tile.yield %c : f32
+    }
+    %f = tile.reshape %q : tensor<16x16x1xf32> -> tensor<16x16xf32>
+    %g = arith.addf %e, %f : tensor<16x16xf32>
+    %s = arith.addf %acc, %g : tensor<16x16xf32>
+    %further = tile.ptr_add %p, %c16 : !tile.ptr<f32>, i32
+    scf.yield %s, %further : tensor<16x16xf32>, !tile.ptr<f32>
+  } {tile.stages = 3 : i32}
+  tile.store %r#0, %O[%c0, %c0 : i32, i32] : tensor<16x16xf32>, !tile.view<2 x f32>
+  return
+}
+
+// -----
+
 // Words that an iteration has loaded for the next one (fetch_ahead) come as early as copies in four stages: two further.
 // CHECK-LABEL: func.func @words
 // CHECK: %[[SECOND:.*]] = tile.gather %{{.*}} offsets
