@@ -221,6 +221,32 @@ func.func @walking_beside_large_rows(%K: !tile.view<2 x f16>, %V: !tile.ptr<f32>
 
 // -----
 
+// A view that the loop makes further on may lie behind everything there is when the loop has ended: no box of it is early.
+// CHECK-LABEL: func.func @view_of_iteration
+// CHECK: scf.for {{.*}} iter_args(%{{.*}} = %{{[a-z0-9_]*}}) ->
+// CHECK: %[[VIEW:.*]] = tile.make_view
+// CHECK: tile.load %[[VIEW]]
+func.func @view_of_iteration(%K: !tile.view<2 x f16>, %V: !tile.ptr<f32>, %O: !tile.view<2 x f32>, %w: !tile.smem<64x16xf16, minor = 1>, %n: i32, %d: i64) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %zero = arith.constant dense<0.0> : tensor<16x16xf32>
+  %c0 = arith.constant 0 : i32
+  %c16 = arith.constant 16 : i32
+  %one = arith.constant 1 : i64
+  %r = scf.for %t = %c0 to %n step %c16 iter_args(%acc = %zero) -> (tensor<16x16xf32>) : i32 {
+    %k = tile.load_shared %K[%t, %c0 : i32, i32] box [16, 64] : !tile.view<2 x f16> -> !tile.smem<16x64xf16, minor = 1>
+    %p = tile.ptr_add %V, %t : !tile.ptr<f32>, i32
+    %view = tile.make_view %p, dims(%d, %d), strides(%d, %one) : !tile.ptr<f32> -> !tile.view<2xf32>
+    %v = tile.load %view[%c0, %c0 : i32, i32] : !tile.view<2 x f32> -> tensor<16x16xf32>
+    %m = tile.mma m16n8k16_f16 k 64 warps(1, 4) %k, %w, %zero : !tile.smem<16x64xf16, minor = 1>, !tile.smem<64x16xf16, minor = 1> -> tensor<16x16xf32>
+    %e = arith.subf %m, %v : tensor<16x16xf32>
+    %s = arith.addf %acc, %e : tensor<16x16xf32>
+    scf.yield %s : tensor<16x16xf32>
+  } {tile.stages = 2 : i32}
+  tile.store %r, %O[%c0, %c0 : i32, i32] : tensor<16x16xf32>, !tile.view<2 x f32>
+  return
+}
+
+// -----
+
 // Words that an iteration has loaded for the next one (fetch_ahead) come as early as copies in four stages: two further.
 // CHECK-LABEL: func.func @words
 // CHECK: %[[SECOND:.*]] = tile.gather %{{.*}} offsets

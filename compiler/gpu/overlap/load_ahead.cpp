@@ -51,8 +51,14 @@ int64_t registersOfResults(scf::ForOp loop, int64_t warps, const Facts& facts) {
 
 namespace {
 
-bool canRunEarly(const CopySlice& slice, scf::ForOp loop) {
-  // Tiles that move on would be held twice.
+bool canRunEarly(const CopySlice& slice, ArrayRef<Operation*> loads, scf::ForOp loop) {
+  // Of iterations that do not exist, boxes are loaded, too: their bounds hold where the view stays. A view that is made
+  // in the loop may lie behind everything there is. Tiles that move on would be held twice.
+  if (llvm::any_of(loads, [&](Operation* op) {
+        auto load = dyn_cast<LoadOp>(op);
+        return load && !loop.isDefinedOutsideOfLoop(load.getView());
+      }))
+    return false;
   return slice.obstacle().empty() && !slice.needsGuard() &&
          llvm::none_of(slice.carried(), [&](unsigned i) { return tileType(loop.getRegionIterArg(i)); });
 }
@@ -60,7 +66,7 @@ bool canRunEarly(const CopySlice& slice, scf::ForOp loop) {
 }  // namespace
 
 bool isKnownEarly(Operation* load, scf::ForOp loop, ArrayRef<Operation*> updates) {
-  return canRunEarly(CopySlice(loop, {load}, updates), loop);
+  return canRunEarly(CopySlice(loop, {load}, updates), load, loop);
 }
 
 bool walks(Operation* load, scf::ForOp loop) { return !CopySlice(loop, {load}).carried().empty(); }
@@ -68,7 +74,7 @@ bool walks(Operation* load, scf::ForOp loop) { return !CopySlice(loop, {load}).c
 scf::ForOp loadAhead(scf::ForOp loop, ArrayRef<Operation*> loads, ArrayRef<Operation*> updates, int64_t distance) {
   if (loads.empty()) return {};
   CopySlice slice(loop, loads, updates);
-  if (!canRunEarly(slice, loop)) return {};
+  if (!canRunEarly(slice, loads, loop)) return {};
   OpBuilder b(loop);
   Location loc = loop.getLoc();
   // What the loop moves on and addresses depend on (a pointer that walks): the slice has its own, further on.
