@@ -33,6 +33,7 @@ std::unique_ptr<mlir::Pass> createPlaceOperandsPass(TargetOf target, OptionsOf o
 std::unique_ptr<mlir::Pass> createFlattenLoopsPass(OptionsOf options);
 /// Unrolls loops of unknown trip count that ask for it; a second loop does what remains.
 std::unique_ptr<mlir::Pass> createUnrollLoopsPass();
+/// Gives loops that hold loads of several iterations as many bodies: nothing moves from register to register.
 std::unique_ptr<mlir::Pass> createUnrollHeldPass();
 /// Starts loads early: what operands are computed from, and loads of loops that ask for stages, as copies that run
 /// ahead or as loads an iteration before their use.

@@ -85,11 +85,12 @@ std::optional<std::string> withLoadsTogether(const std::string& ptx, const std::
     return std::nullopt;
   if (fewer == 1 && many > 1 && ptx.find("bar.sync") != std::string::npos) return std::nullopt;
   if (2 * together.onTheirWay(fewer) < 3 * apart.onTheirWay(many)) return std::nullopt;
-  if (fewer < many) {  // as good with the warps that there were?
-    const int bound = boundOfSameWarps(given->threads, resources.registers, sharedBytes, target);
+  // As good with the warps that there were?
+  const int bound = fewer < many ? boundOfSameWarps(given->threads, resources.registers, sharedBytes, target) : 0;
+  if (bound) {
     Resources ofAll;
     auto same = tryPtxas(withDirective(ptx, "maxnreg " + std::to_string(bound)), target, options, ofAll);
-    if (same && bound && ofAll.registers > 0 && spilledBytes(ofAll) == 0)
+    if (same && ofAll.registers > 0 && spilledBytes(ofAll) == 0)
       if (const auto read = readSass(*same, entryOf(ptx), target.sm))
         if (mostLoads(loadsInFlight(*read)).onTheirWay(1) >= together.onTheirWay(1))
           after = std::move(ofAll), code = std::move(same);

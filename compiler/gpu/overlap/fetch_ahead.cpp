@@ -329,7 +329,10 @@ class Fetcher {
       distance = std::min<int64_t>(distance, trips->getZExtValue() / kLeastTrips);
     if (distance < 1) return false;
     loop = loadAhead(loop, loads, updates, distance);
-    if (loop && distance > 1) loop->removeAttr(kHeldAttr), unrollBy(loop, distance);
+    if (loop && distance > 1) {  // now: for these loops two are enough
+      loop->removeAttr(kHeldAttr);
+      unrollBy(loop, distance);
+    }
     return true;
   }
 
