@@ -55,8 +55,8 @@ std::optional<std::string> assembleAgain(llvm::function_ref<std::unique_ptr<llvm
                                          Resources& resources);
 
 /// Cubin bytes of code, `ptx`, whose registers leave room for one program less on a multiprocessor than slightly fewer
-/// would, in those, and their resources; nullopt where that spills (more than two words, without products), or
-/// `sharedBytes` have no room for another program.
+/// would, in those, and their resources; nullopt where that spills (more than two words, without products) or makes
+/// products that a loop repeats wait for each other, or `sharedBytes` have no room for another program.
 std::optional<std::string> withAnotherProgram(const std::string& ptx, int64_t sharedBytes, const Target& target,
                                               const CompileOptions& options, Resources& resources);
 /// Whether that would be tried.
