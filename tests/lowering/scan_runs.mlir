@@ -75,3 +75,24 @@ func.func @many_warps(%x: !tile.view<2xi32> {tile.align = 16 : i32, tile.unit_st
   tile.store %t, %x[%c0, %c0 : i32, i32] : tensor<40x35xi32>, !tile.view<2xi32>
   return
 }
+
+// -----
+
+// Columns are neighbours in memory where the tile is read, rows where it is stored: as it is read, a row would lie in
+// all warps, and threads would add up what each of them has, for every run. It is scanned as it will be stored.
+// CHECK-LABEL: @turned
+// CHECK: tile.load {{.*}} tensor<64x256xf32, #tile.layout<64x256 regs [0:4*1, 1:16*16] lanes [0:16*4, 1:2*1] warps [1:8*2]>>
+// CHECK: tile.convert
+// CHECK: tile.scan {{.*}} axis 1 : (tensor<64x256xf32, #tile.layout<64x256 regs [1:4*1, 1:2*128, 0:8*8] lanes [1:32*4] warps [0:8*1]>>)
+// CHECK-NOT: tile.convert
+func.func @turned(%x: !tile.view<2xf32> {tile.align = 16 : i32, tile.unit_stride = 0 : i32, tile.stride_multiple_of = array<i32: 1, 16>, tile.dim_multiple_of = array<i32: 16, 1>}, %y: !tile.view<2xf32> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 16, 1>, tile.dim_multiple_of = array<i32: 1, 16>}) attributes {tile.kernel, tile.num_warps = 8 : i32} {
+  %c0 = arith.constant 0 : i32
+  %a = tile.load %x[%c0, %c0 : i32, i32] : !tile.view<2xf32> -> tensor<64x256xf32>
+  %s = tile.scan %a axis 1 : (tensor<64x256xf32>) -> tensor<64x256xf32> {
+  ^bb0(%p: f32, %q: f32):
+    %r = arith.addf %p, %q : f32
+    tile.yield %r : f32
+  }
+  tile.store %s, %y[%c0, %c0 : i32, i32] : tensor<64x256xf32>, !tile.view<2xf32>
+  return
+}

@@ -383,3 +383,21 @@ func.func @swapped(%p: !tile.ptr<f16> {tile.align = 16 : i32}, %q: !tile.ptr<f16
   }
   return
 }
+
+// -----
+
+// Who asks for one stage has programs overlap, and four of 256 threads fit instead of two with a producer.
+// expected-remark @+1 {{no producer warps: loops of one stage copy nothing ahead: programs overlap with each other, and more of them fit without roles}}
+func.func @one_stage(%a: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}, %b: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}, %n: i32) attributes {tile.num_warps = 8 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c64 = arith.constant 64 : i32
+  %zero = arith.constant dense<0.0> : tensor<128x64xf32>
+  %r = scf.for %k = %c0 to %n step %c64 iter_args(%acc = %zero) -> (tensor<128x64xf32>) : i32 {
+    %sa = tile.load_shared %a[%c0, %k : i32, i32] box [128, 64] : !tile.view<2xf16> -> !tile.smem<128x64xf16, minor = 1>
+    %sb = tile.load_shared %b[%k, %c0 : i32, i32] box [64, 64] : !tile.view<2xf16> -> !tile.smem<64x64xf16, minor = 1>
+    %d = tile.mma wgmma_f16 k 64 warps(8, 1) %sa, %sb, %acc : !tile.smem<128x64xf16, minor = 1>, !tile.smem<64x64xf16, minor = 1> -> tensor<128x64xf32>
+    scf.yield %d : tensor<128x64xf32>
+  } {tile.stages = 1 : i32}
+  tile.print "r" %r : tensor<128x64xf32>
+  return
+}

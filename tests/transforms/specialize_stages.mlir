@@ -122,3 +122,23 @@ func.func @cached(%a: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride
   tile.print "r" %r : tensor<128x128xf32>
   return
 }
+
+// -----
+
+// Two programs of two warpgroups of consumers each, where tiles are small: one waits for its end, the other computes.
+// CHECK-LABEL: func.func @small
+// CHECK: tile.ring_alloc arrivals 2 : <4>
+// CHECK: tile.specialize regs(32, 104) programs 2 producer
+func.func @small(%a: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}, %b: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}, %n: i32) attributes {tile.num_warps = 8 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c64 = arith.constant 64 : i32
+  %zero = arith.constant dense<0.0> : tensor<64x128xf32>
+  %r = scf.for %k = %c0 to %n step %c64 iter_args(%acc = %zero) -> (tensor<64x128xf32>) : i32 {
+    %sa = tile.load_shared %a[%c0, %k : i32, i32] box [64, 64] : !tile.view<2xf16> -> !tile.smem<64x64xf16, minor = 1>
+    %sb = tile.load_shared %b[%k, %c0 : i32, i32] box [64, 128] : !tile.view<2xf16> -> !tile.smem<64x128xf16, minor = 1>
+    %d = tile.mma wgmma_f16 k 64 warps(4, 2) %sa, %sb, %acc : !tile.smem<64x64xf16, minor = 1>, !tile.smem<64x128xf16, minor = 1> -> tensor<64x128xf32>
+    scf.yield %d : tensor<64x128xf32>
+  } {tile.stages = 3 : i32}
+  tile.print "r" %r : tensor<64x128xf32>
+  return
+}

@@ -183,6 +183,17 @@ std::optional<ScanPlan> planScan(const Layout& layout, int axis) {
   return plan;
 }
 
+bool sumsUpByLanes(const ScanPlan& plan, const Layout& layout, int axis) {
+  constexpr int64_t kManyParts = 8;  // so many are summed up faster by lanes than one after another
+  const int64_t counted = partsOfScan(plan, layout, axis);
+  return plan.lanes == layout.numLanes() && counted >= kManyParts && counted <= plan.lanes;
+}
+
+int64_t partsOfScan(const ScanPlan& plan, const Layout& layout, int axis) {
+  const int64_t each = plan.inner * plan.lanes;
+  return (layout.shape()[axis] + each - 1) / each;
+}
+
 namespace {
 
 /// Threads hold runs along the axis, and pieces of `vector` neighbours of a row.
@@ -247,14 +258,17 @@ Layout runsOfSomeRows(const layout::Shape& shape, int axis, int64_t axisLanes, i
 }
 
 /// Instructions of a thread, roughly: a step for every element, one with a shuffle for every doubling of the lanes and
-/// run, and a trip through shared memory where runs of several warps are one row.
+/// run; where runs of several warps are one row, a trip through shared memory, and a step for what comes before each
+/// run: of every warp and repetition, unless lanes sum these up.
 int64_t workOfScan(const Layout& layout, int axis) {
-  constexpr int64_t kShuffle = 3, kThroughShared = 40;
+  constexpr int64_t kStep = 3, kThroughShared = 40;
   const auto plan = planScan(layout, axis);
   if (!plan) return std::numeric_limits<int64_t>::max();
-  const int64_t runs = layout.numRegs() / plan->inner;
-  return layout.numRegs() + runs * kShuffle * std::countr_zero(static_cast<uint64_t>(plan->lanes)) +
-         (plan->warps > 1 ? kThroughShared + runs : 0);
+  auto doublings = [](int64_t count) { return std::bit_width(static_cast<uint64_t>(count - 1)); };
+  const int64_t runs = layout.numRegs() / plan->inner, lines = runs / plan->outer, parts = plan->outer * plan->warps;
+  const int64_t inWarps = layout.numRegs() + runs * kStep * doublings(plan->lanes);
+  if (plan->warps == 1) return inWarps;
+  return inWarps + kThroughShared + runs + lines * kStep * (sumsUpByLanes(*plan, layout, axis) ? doublings(parts) : parts);
 }
 
 }  // namespace
@@ -276,6 +290,13 @@ Layout scanLayout(const layout::Shape& shape, int axis, int numWarps, int numLan
     if (workOfScan(layout, axis) < workOfScan(best, axis)) best = layout;
   }
   return best;
+}
+
+bool scansWell(const Layout& layout, int axis) {
+  constexpr int64_t kTimes = 2, kExchange = 2;  // an element is written and read, and the exchange may hinder others
+  if (!planScan(layout, axis)) return false;
+  const Layout own = scanLayout(layout.shape(), axis, layout.numWarps(), layout.numLanes());
+  return workOfScan(layout, axis) <= kTimes * (workOfScan(own, axis) + kExchange * layout.numRegs());
 }
 
 namespace {

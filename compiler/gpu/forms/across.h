@@ -70,6 +70,13 @@ struct ScanPlan {
   bool needsShared() const { return warps > 1; }
 };
 std::optional<ScanPlan> planScan(const layout::Layout& layout, int axis);
+/// Runs of a row that warps and repetitions have, one after another.
+int64_t partsOfScan(const ScanPlan& plan, const layout::Layout& layout, int axis);
+/// Whether lanes sum up what the parts of a row add, a part each: there are many, and whole warps lie along the axis.
+/// Otherwise every thread sums up those in front of its own.
+bool sumsUpByLanes(const ScanPlan& plan, const layout::Layout& layout, int axis);
+/// Whether a scan under the layout is not much more work than an exchange and a scan under its own (scanLayout).
+bool scansWell(const layout::Layout& layout, int axis);
 /// A layout that can be scanned, with long runs of the axis in each thread.
 layout::Layout scanLayout(const layout::Shape& shape, int axis, int numWarps, int numLanes);
 

@@ -49,10 +49,11 @@ void LayoutChoices::relateGroup(ArrayRef<Value> group) {
 void LayoutChoices::relate(Operation* op) {
   for (auto& group : carriedGroups(op)) relateGroup(group);
   SmallVector<Value> group = sameLayout(op);
-  if (auto scan = dyn_cast<ScanOp>(op)) {
-    for (Value tile : group)
-      if (auto layout = of(tile); layout && !planScan(*layout, static_cast<int>(scan.getAxis()))) return;
-  }
+  if (auto scan = dyn_cast<ScanOp>(op))
+    llvm::erase_if(group, [&](Value tile) {
+      const auto layout = of(tile);
+      return layout && !scansWell(*layout, static_cast<int>(scan.getAxis()));
+    });
   relateGroup(group);
   if (auto reduce = dyn_cast<ReduceOp>(op)) {
     auto source = of(reduce.getSources()[0]);

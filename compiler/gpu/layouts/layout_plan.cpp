@@ -85,20 +85,22 @@ Layout LayoutPlan::groupLayout(Operation* op) const {
   if (auto mma = dyn_cast<MmaOp>(op)) return accumulatorLayout(mma);
   if (auto mma = dyn_cast<BatchMmaOp>(op)) return batchLayouts(mma, numWarps()).acc;
   if (auto gather = dyn_cast<AsyncGatherOp>(op)) return asyncGatherLayout(gather, facts_, numWarps());
+  auto scan = dyn_cast<ScanOp>(op);
+  auto suits = [&](const std::optional<Layout>& layout) {
+    return layout && (!scan || scansWell(*layout, static_cast<int>(scan.getAxis())));
+  };
   auto chosen = [&]() -> std::optional<Layout> {
     // Results first: their layouts were chosen for what the op itself prefers.
     for (Value tile : op->getResults())
-      if (auto layout = choices_.of(tile); layout && llvm::is_contained(group, tile)) return layout;
+      if (auto layout = choices_.of(tile); suits(layout) && llvm::is_contained(group, tile)) return layout;
     for (Value tile : group)
-      if (auto layout = choices_.of(tile)) return layout;
+      if (auto layout = choices_.of(tile); suits(layout)) return layout;
+    if (scan) return scanLayout(shapeOf(group[0]), static_cast<int>(scan.getAxis()), numWarps(), target_.lanes);
     if (auto reduce = dyn_cast<ReduceOp>(op))
       if (auto own = layoutToCombineIn(reduce, choices_.of(reduce.getResult(0)), numWarps(), target_.lanes)) return own;
     return access_.coalescedLayout(op);
   }();
-  const Layout layout = chosen ? *chosen : defaultLayout(group[0].getType());
-  if (auto scan = dyn_cast<ScanOp>(op); scan && !planScan(layout, static_cast<int>(scan.getAxis())))
-    return scanLayout(shapeOf(group[0]), static_cast<int>(scan.getAxis()), numWarps(), target_.lanes);
-  return layout;
+  return chosen ? *chosen : defaultLayout(group[0].getType());
 }
 
 Layout LayoutPlan::reducedLayout(ReduceOp reduce, Value result, const Layout& source) const {

@@ -15,8 +15,6 @@ using layout::Layout;
 
 namespace {
 
-constexpr int64_t kManyParts = 8;  ///< so many totals are summed up faster by lanes than one after another
-
 // A tuple that may be absent: statically (empty) or by a run-time flag.
 struct Maybe {
   Tuple value;
@@ -182,9 +180,7 @@ class Scan {
       return e.b.CreatePtrAdd(e.b.CreatePtrAdd(base, e.b.CreateMul(at, e.i32(bytes))),
                               e.i32(table.operandOffset[operand] + constant * bytes));
     };
-    // Whole warps along the axis: lanes can take a part each.
-    const int64_t counted = (extent() + plan_.inner * plan_.lanes - 1) / (plan_.inner * plan_.lanes);
-    const bool byLanes = plan_.lanes == layout_.numLanes() && counted >= kManyParts && counted <= plan_.lanes;
+    const bool byLanes = sumsUpByLanes(plan_, layout_, axis_);
     llvm::Value* isLast =
         plan_.lanes == 1 ? nullptr : e.b.CreateICmpEQ(position_, e.i32(reverse_ ? 0 : plan_.lanes - 1));
     llvm::Value* own = e.b.CreateAdd(entry, warp);
@@ -195,7 +191,7 @@ class Scan {
     e.barrier();
     for (Line& line : lines_) {
       if (byLanes) {
-        const int count = static_cast<int>(counted);
+        const int count = static_cast<int>(partsOfScan(plan_, layout_, axis_));
         llvm::Value* order = e.b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, e.lane(), e.i32(count - 1));
         llvm::Value* part = reverse_ ? e.b.CreateSub(e.i32(count - 1), order) : order;
         Tuple total;

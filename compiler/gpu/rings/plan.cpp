@@ -146,9 +146,10 @@ int registersOnEntry(const RolePlan& plan, const Target& target) {
 std::vector<RolePlan> rolePlans(int numWarps, const Target& target, int addressRegisters) {
   // All threads enter with the same number: their share of the multiprocessor's registers, in steps of 8. Consumers
   // take what the producer gives up; if they asked for more, setmaxnreg would wait for ever. With one consumer
-  // warpgroup the tensor cores are idle whenever it does something else, so several programs share the multiprocessor.
+  // warpgroup the tensor cores are idle whenever it does something else, so several programs share the multiprocessor;
+  // two do with two warpgroups each, where their tiles are small.
   static constexpr RolePlan kPlans[] = {{1, 4, 32, 96},  {1, 3, 32, 128}, {1, 2, 40, 216}, {1, 2, 24, 232},
-                                        {1, 1, 56, 240}, {2, 1, 40, 232}, {2, 1, 24, 240}, {3, 1, 32, 160}};
+                                        {1, 1, 56, 240}, {2, 2, 32, 104}, {2, 1, 40, 232}, {2, 1, 24, 240}, {3, 1, 32, 160}};
   // Producers whose threads copy need registers for addresses; the leanest one that has them leaves most for consumers.
   static constexpr RolePlan kCopyingPlans[] = {{1, 3, 56, 104}, {1, 2, 56, 200},  {1, 2, 80, 176},  {1, 2, 104, 152},
                                                {1, 1, 56, 240}, {1, 1, 104, 240}, {1, 1, 168, 240}, {2, 2, 64, 88},

@@ -56,6 +56,11 @@ class Specializer {
     Facts facts(func_);
     const int tiles = estimateRegisters(func_, numWarps, /*atLeast=*/true).registers + RegisterEstimate::kOther;
     isAlone_ = int64_t{2} * 32 * numWarps * tiles > target_.registersPerSm;
+    if (reliesOnPrograms(numWarps)) {
+      remark(func_) << "loops of one stage copy nothing ahead: programs overlap with each other, and more of them fit "
+                    << "without roles";
+      return false;
+    }
     if (!sortCopies(facts) || !hasProducer(RingGroups(func_, byThreads_, turned_))) return false;
     // Rows that the kernel may write while the producer runs ahead stay loads of the consumers.
     const llvm::DenseSet<Operation*> rows = fetchRows(func_, facts);
@@ -276,6 +281,23 @@ class Specializer {
                });
     });
     return feeds && !refused;
+  }
+
+  /// Whether the kernel asks for nothing to be copied ahead, and roles would leave room for fewer programs: with several
+  /// warpgroups of consumers for one or two. (Of one warpgroup there would be four, and their producers do look ahead,
+  /// to the next program's tiles.)
+  bool reliesOnPrograms(int numWarps) {
+    constexpr int kWarpgroup = 4;
+    if (isAsked_ || isAlone_ || numWarps <= kWarpgroup) return false;
+    bool isRepeated = false, asksForMore = false;
+    func_.walk([&](Operation* copy) {
+      auto loop = copy->getParentOfType<scf::ForOp>();
+      if (!loop || !isSharedCopy(copy)) return;
+      isRepeated = true;
+      auto hint = loop->getAttrOfType<IntegerAttr>("tile.stages");
+      asksForMore |= !hint || hint.getInt() != 1;
+    });
+    return isRepeated && !asksForMore;
   }
 
   /// Whether the copies can go through rings, and a producer can make them. Remarks why not.
