@@ -1,5 +1,6 @@
 // What a kernel with roles gets of a multiprocessor: stages, staging, registers.
-#include "compiler/gpu/rings/plan.h"
+#include "compiler/gpu/rings/memory_plan.h"
+#include "compiler/gpu/rings/register_plan.h"
 
 #include <gtest/gtest.h>
 

@@ -4,7 +4,7 @@
 #include "compiler/gpu/lowering/debug_info.h"
 #include "compiler/gpu/lowering/emitter.h"
 #include "compiler/gpu/lowering/roles.h"
-#include "compiler/gpu/rings/plan.h"
+#include "compiler/gpu/rings/register_plan.h"
 #include "compiler/targets/nvptx.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 #include "runtime/launch_marks.h"

@@ -13,7 +13,7 @@
 #include "compiler/gpu/forms/shared_memory.h"
 #include "compiler/gpu/gpu_passes.h"
 #include "compiler/gpu/memory/buffers.h"
-#include "compiler/gpu/rings/plan.h"
+#include "compiler/gpu/rings/memory_plan.h"
 #include "mlir/Pass/Pass.h"
 
 namespace tile::ir {

@@ -18,7 +18,7 @@
 #include "compiler/dialect/warps.h"
 #include "compiler/gpu/dot_passes.h"
 #include "compiler/gpu/overlap/rotation.h"
-#include "compiler/gpu/rings/plan.h"
+#include "compiler/gpu/rings/register_plan.h"
 #include "compiler/transforms/transforms.h"
 #include "mlir/Pass/Pass.h"
 

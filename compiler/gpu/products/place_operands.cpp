@@ -11,18 +11,16 @@
 //      shared memory; anything else is computed in registers and shared. Operands with one source share one buffer, as
 //      large as the largest user needs.
 //   4. The products are rewritten. Other users of a fetched tile read it back from shared memory.
-#include "compiler/analysis/facts.h"
-#include "compiler/analysis/neighbours.h"
 #include "compiler/dialect/tiles.h"
 #include "compiler/dialect/warps.h"
-#include "compiler/gpu/access/tma_box.h"
 #include "compiler/gpu/dot_passes.h"
 #include "compiler/gpu/few_programs.h"
 #include "compiler/gpu/forms/mma_table.h"
 #include "compiler/gpu/forms/moves.h"
+#include "compiler/gpu/products/operand_source.h"
 #include "compiler/gpu/products/turn_products.h"
 #include "compiler/gpu/products/warp_grid.h"
-#include "compiler/gpu/rings/plan.h"
+#include "compiler/gpu/rings/register_plan.h"
 #include "compiler/lowering/elementwise.h"
 #include "llvm/ADT/MapVector.h"
 #include "mlir/IR/Matchers.h"
@@ -31,8 +29,6 @@ namespace tile::ir {
 using namespace mlir;
 
 namespace {
-
-bool isZero(Value v) { return !v || matchPattern(v, m_Zero()) || matchPattern(v, m_AnyZeroFloat()); }
 
 /// A tile some operand reads, with the dim that shall be contiguous in shared memory.
 using SourceKey = std::pair<Value, int>;
@@ -65,13 +61,13 @@ class Placer {
   void run() {
     std::optional<WarpGrids> grids;
     {
-      Facts facts(func_);
-      grids.emplace(func_, numWarps_, [&](DotOp dot) { return enginesOf(dot, facts); });
+      const OperandSources sources(func_, target_);
+      grids.emplace(func_, numWarps_, [&](DotOp dot) { return enginesOf(dot, sources); });
     }
     func_.walk([&](DotOp dot) {
       if (engineRow(grids->engineOf(dot)).operandBits != 8) widen(dot);
     });
-    Facts facts(func_);
+    const OperandSources from(func_, target_);
     func_.walk([&](DotOp dot) {
       Product product{dot, grids->engineOf(dot), grids->gridOf(dot), {}, {}};
       ArrayRef<int64_t> shape = dot.getResult().getType().getShape();
@@ -82,14 +78,14 @@ class Placer {
         std::swap(cover.m, cover.n);
       }
       // The threads of warpgroups read one operand as it lies: b where they compute the transposed product, else a.
-      const bool aAlong = liesAlongK(dot.getA(), 1, facts), bAlong = liesAlongK(dot.getB(), 0, facts);
+      const bool aAlong = from.liesAlongK(dot.getA(), 1), bAlong = from.liesAlongK(dot.getB(), 0);
       const bool asItLies = aAlong != bAlong && grids->isTransposed(dot) == aAlong;
       // A transposed product reads b into registers, and a from shared memory.
-      if (grids->keepsA(dot) && !grids->isTransposed(dot) && !canFetch(dot.getA(), facts))
+      if (grids->keepsA(dot) && !grids->isTransposed(dot) && !from.canFetch(dot.getA()))
         product.a.inRegisters = true;
       else
-        product.a = place(dot.getA(), {cover.m, cover.k}, /*kDim=*/1, product.engine, asItLies, facts);
-      product.b = place(dot.getB(), {cover.k, cover.n}, /*kDim=*/0, product.engine, asItLies, facts);
+        product.a = place(dot.getA(), {cover.m, cover.k}, /*kDim=*/1, product.engine, asItLies, from);
+      product.b = place(dot.getB(), {cover.k, cover.n}, /*kDim=*/0, product.engine, asItLies, from);
       products_.push_back(product);
     });
     for (Product& product : products_) rewrite(product);
@@ -101,12 +97,12 @@ class Placer {
   }
 
  private:
-  EngineChoice enginesOf(DotOp dot, const Facts& facts) const {
+  EngineChoice enginesOf(DotOp dot, const OperandSources& from) const {
     Type element = dot.getA().getType().getElementType(), acc = dot.getResult().getType().getElementType();
     EngineChoice choice;
     // Single warps multiply f8 only where they can, and as it is copied, neighbours along k; other f8 they widen.
     const bool asItIs =
-        !isF8(element) || (isCopiedAlongK(dot.getA(), 1, facts) && isCopiedAlongK(dot.getB(), 0, facts));
+        !isF8(element) || (from.isCopiedAlongK(dot.getA(), 1) && from.isCopiedAlongK(dot.getB(), 0));
     if (asItIs) choice.warps = chooseEngine(element, acc, dot.getPrecision(), target_);
     if (isF8(element) && choice.warps == Engine::fma)
       choice.warps = chooseEngine(Float16Type::get(dot.getContext()), acc, dot.getPrecision(), target_);
@@ -115,7 +111,7 @@ class Placer {
     // threads can read one operand into registers as it lies, which then comes first (dialect/products.h). Others turn
     // on their way: bytes between two rings where the kernel gets roles (specialize_turns.cpp), else through registers.
     if (choice.warpgroups && engineRow(*choice.warpgroups).operandBits != 16) {
-      const bool a = liesAlongK(dot.getA(), 1, facts), b = liesAlongK(dot.getB(), 0, facts);
+      const bool a = from.liesAlongK(dot.getA(), 1), b = from.liesAlongK(dot.getB(), 0);
       choice.transposed = a && !b;
       choice.canTurn = engineRow(*choice.warpgroups).operandBits == 8;
       if (!a && !b && choice.warpgroups == Engine::wgmma_tf32) choice.warpgroups.reset();
@@ -127,26 +123,9 @@ class Placer {
     choice.widensA = isWidened(dot.getA()) || isMadeOfLoads(dot.getA());
     // Columns start at a whole panel of the second operand where its elements are neighbours along n, anywhere else.
     const bool turns = choice.warpgroups && engineRow(*choice.warpgroups).operandBits != 16;
-    if (choice.warpgroups && (turns || kIsMinor(dot.getB(), 0, facts)))
+    if (choice.warpgroups && (turns || from.kIsMinor(dot.getB(), 0)))
       choice.columnUnit = engineRow(*choice.warpgroups).n;
     return choice;
-  }
-
-  /// How the operand will lie in shared memory, unless it turns on its way.
-  static bool kIsMinor(Value value, int kDim, const Facts& facts) {
-    for (; auto trans = value.getDefiningOp<TransOp>(); kDim = 1 - kDim) value = trans.getSource();
-    return fastDim(value, facts) == kDim;
-  }
-  /// It is copied to shared memory as it is, perhaps under another name of its dims.
-  bool isCopied(Value value, const Facts& facts) const {
-    while (auto trans = value.getDefiningOp<TransOp>()) value = trans.getSource();
-    return canFetch(value, facts);
-  }
-  bool isCopiedAlongK(Value value, int kDim, const Facts& facts) const {
-    return isCopied(value, facts) && kIsMinor(value, kDim, facts);
-  }
-  bool liesAlongK(Value value, int kDim, const Facts& facts) const {
-    return !isCopied(value, facts) || kIsMinor(value, kDim, facts);
   }
 
   void widen(DotOp dot) {
@@ -161,114 +140,9 @@ class Placer {
     dot.getBMutable().assign(b);
   }
 
-  /// The load of a box of more than two dims, the first of which become the rows of `v` and the others, often one, its
-  /// columns; null: `v` is none.
-  static LoadOp loadOfRows(Value v) {
-    auto reshape = v.getDefiningOp<ReshapeOp>();
-    auto load = reshape ? reshape.getSource().getDefiningOp<LoadOp>() : LoadOp();
-    if (!load || !load->hasOneUse()) return {};
-    auto from = cast<ShapedType>(load.getType()).getShape(), to = cast<ShapedType>(v.getType()).getShape();
-    if (from.size() < 3 || to.size() != 2) return {};
-    auto type = SmemType::get(v.getContext(), to, load.getView().getType().getElementType(), 1, 1);
-    return from.back() == to.back() || type.columnDims(from) > 1 ? load : LoadOp();
-  }
-
-  /// Rows of several dims lie in panels that no row of pixels ends inside.
-  static SmemType inPanels(SmemType type, LoadOp ofRows) {
-    auto box = cast<ShapedType>(ofRows.getType()).getShape();
-    if (type.columnDims(box) == 1) return type;
-    for (int64_t bytes : {128, 64, 32})
-      if (box.back() * type.elementBytes() % bytes == 0) return type.withPanel(bytes / type.elementBytes());
-    return type;
-  }
-
-  /// The load or gather that can be copied to shared memory as it is. Of boxes of more than two dims only bulk copies
-  /// make a good copy.
-  bool canFetch(Value v, const Facts& facts) const {
-    Operation* op = v.getDefiningOp();
-    LoadOp load = dyn_cast_or_null<LoadOp>(op), ofRows = loadOfRows(v);
-    if (ofRows) {
-      auto box = cast<ShapedType>(ofRows.getType()).getShape(), rows = cast<ShapedType>(v.getType()).getShape();
-      auto type = SmemType::get(func_->getContext(), rows, ofRows.getView().getType().getElementType(), 1, 1);
-      type = inPanels(type, ofRows);
-      if (!target_.hasTma || !isBulkLoad(ofRows, type, facts, nullptr, box)) return false;
-      load = ofRows;
-    }
-    if (load)
-      return cast<ShapedType>(v.getType()).getRank() == 2 && load.getCache() != CacheHint::volatile_ &&
-             (!load.getPad() || load.getPad()->isZero());
-    if (auto gather = dyn_cast_or_null<GatherOp>(op))
-      return gather.getOffsets() && gather.getCache() != CacheHint::volatile_ && isZero(gather.getOther());
-    return false;
-  }
-
-  /// Dim of the loaded tile whose elements are neighbours in global memory; 1 when nothing is known.
-  static int fastDim(Value v, const Facts& facts) {
-    const bool either = cast<RankedTensorType>(v.getType()).getElementTypeBitWidth() == 16;  // may lie either way
-    if (auto load = v.getDefiningOp<LoadOp>()) {
-      int lead = static_cast<int>(load.getView().getType().getRank()) - 2;
-      return facts.unitStrideDim(load.getView()) == lead ? 0 : 1;
-    }
-    if (auto gather = v.getDefiningOp<GatherOp>()) {
-      AxisFacts axis = facts.of(gather.getOffsets());
-      // Places read from a table under a mask: most iterations will do without it (peel_masks).
-      if (gather.getMask() && axis.contiguity[0] == 1 && axis.contiguity[1] == 1)
-        axis = Facts(gather->getParentOfType<func::FuncOp>(), /*anyMask=*/true).of(gather.getOffsets());
-      if (either && axis.contiguity[0] == axis.contiguity[1])
-        return nearestDim(gather.getOffsets(), elementBytes(gather.getType())) == 0 ? 0 : 1;
-      return axis.contiguity[0] > axis.contiguity[1] ? 0 : 1;
-    }
-    // What is computed from a load lies in the threads as the load reads best.
-    llvm::DenseSet<Value> seen;
-    return either && runsAlong(v, facts, seen) == 0 ? 0 : 1;
-  }
-
-  /// Dim of a tile along which threads hold neighbours in global memory, of what it is computed from; -1: not known.
-  /// What was `seen` before did not say.
-  static int runsAlong(Value v, const Facts& facts, llvm::DenseSet<Value>& seen) {
-    Operation* op = v.getDefiningOp();
-    auto type = dyn_cast<RankedTensorType>(v.getType());
-    if (!op || !type || !seen.insert(v).second) return -1;
-    if (auto load = dyn_cast<LoadOp>(op)) {
-      const int64_t dim = facts.unitStrideDim(load.getView()) - (load.getView().getType().getRank() - type.getRank());
-      return dim >= 0 && type.getDimSize(dim) > 1 ? static_cast<int>(dim) : -1;
-    }
-    if (auto fetched = dyn_cast<SmemLoadOp>(op))  // for another product
-      return type.getRank() == 2 ? static_cast<int>(fetched.getSource().getType().getMinor()) : -1;
-    if (auto gather = dyn_cast<GatherOp>(op)) {
-      if (!gather.getOffsets()) return -1;
-      const auto runs = facts.of(gather.getOffsets()).contiguity;
-      const auto* longest = std::max_element(runs.begin(), runs.end());
-      if (*longest == 1) return nearestDim(gather.getOffsets(), elementBytes(gather.getType()));
-      return static_cast<int>(longest - runs.begin());
-    }
-    if (auto trans = dyn_cast<TransOp>(op)) {
-      const int from = runsAlong(trans.getSource(), facts, seen);
-      for (auto [to, dim] : llvm::enumerate(trans.getPermutation()))
-        if (dim == from) return static_cast<int>(to);
-      return -1;
-    }
-    if (auto reshape = dyn_cast<ReshapeOp>(op)) {
-      const int from = runsAlong(reshape.getSource(), facts, seen);
-      auto source = cast<RankedTensorType>(reshape.getSource().getType());
-      if (from < 0) return -1;
-      const int64_t apart = distanceAlong(source.getShape(), from);  // in the dim that holds it, alone or with others
-      for (int64_t dim = 0; dim < type.getRank(); ++dim) {
-        const int64_t least = distanceAlong(type.getShape(), dim);
-        if (least <= apart && apart < least * type.getDimSize(dim)) return static_cast<int>(dim);
-      }
-      return -1;
-    }
-    if (auto broadcast = dyn_cast<BroadcastOp>(op)) return runsAlong(broadcast.getSource(), facts, seen);
-    if (!isElementwise(op)) return -1;
-    for (Value operand : op->getOperands())
-      if (int dim = runsAlong(operand, facts, seen); dim >= 0) return dim;
-    return -1;
-  }
-
   /// `extent` and `kDim` are in the operand's dims; the source may be its transpose.
   Operand place(Value value, std::array<int64_t, 2> extent, int kDim, Engine engine, bool asItLies,
-                const Facts& facts) {
+                const OperandSources& from) {
     Operand operand;
     while (auto trans = value.getDefiningOp<TransOp>()) {
       value = trans.getSource();
@@ -276,8 +150,8 @@ class Placer {
       if (!llvm::is_contained(dead_, trans.getOperation())) dead_.push_back(trans);
     }
     if (operand.transposed) std::swap(extent[0], extent[1]), kDim = 1 - kDim;
-    int minor = fastDim(value, facts);
-    bool fetch = canFetch(value, facts);
+    int minor = from.fastDim(value);
+    bool fetch = from.canFetch(value);
     // There is no transposing fragment load of bytes for single warps, and warpgroups turn 16-bit elements only: other
     // operands turn on their way through registers, if they come from there or cannot be read as they lie.
     const int bits = engineRow(engine).operandBits;

@@ -7,7 +7,7 @@
 #include "compiler/gpu/access/access_width.h"
 #include "compiler/gpu/forms/mma_table.h"
 #include "compiler/gpu/forms/moves.h"
-#include "compiler/gpu/rings/plan.h"
+#include "compiler/gpu/rings/register_plan.h"
 #include "compiler/lowering/elementwise.h"
 #include "llvm/ADT/MapVector.h"
 

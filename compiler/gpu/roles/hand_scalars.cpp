@@ -12,7 +12,7 @@
 #include "compiler/dialect/warps.h"
 #include "compiler/gpu/forms/shared_memory.h"
 #include "compiler/gpu/gpu_passes.h"
-#include "compiler/gpu/rings/plan.h"
+#include "compiler/gpu/rings/memory_plan.h"
 #include "compiler/lowering/elementwise.h"
 #include "llvm/ADT/SetVector.h"
 #include "mlir/IR/IRMapping.h"

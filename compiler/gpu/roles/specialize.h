@@ -3,7 +3,8 @@
 #include <optional>
 
 #include "compiler/analysis/facts.h"
-#include "compiler/gpu/rings/plan.h"
+#include "compiler/gpu/rings/memory_plan.h"
+#include "compiler/gpu/rings/register_plan.h"
 #include "compiler/gpu/roles/bands.h"
 #include "compiler/gpu/roles/role_slice.h"
 

@@ -1,6 +1,5 @@
-// plan.h - the resources of a kernel with roles: shared memory (stages of its rings, columns of its staging buffers),
-// and registers of its roles, with an estimate of those that consumers need. The decision is made before any rewriting,
-// so that a kernel that does not fit stays as it was.
+// memory_plan.h - shared memory of a kernel with roles: stages of its rings, columns of its staging buffers. Decided
+// before any rewriting, so that a kernel that does not fit stays as it was.
 #pragma once
 #include <string>
 #include <vector>
@@ -33,8 +32,8 @@ struct StagingPlan {
   int64_t rowBytes = 0;          ///< bytes per column: rows times element
   std::vector<int64_t> columns;  ///< the possible numbers, the best first
   int64_t chosen = 0;            ///< the answer
-  int host = -1;  ///< a ring whose stage could serve instead: as large, and no longer needed by then; -1: none
-  bool isHosted = false;         ///< the answer: the tile leaves through that stage, as a whole
+  int host = -1;          ///< a ring whose stage could serve instead: as large, and no longer needed by then; -1: none
+  bool isHosted = false;  ///< the answer: the tile leaves through that stage, as a whole
   int64_t bytes() const { return isHosted ? 0 : rowBytes * chosen; }
 };
 struct FixedBytes {
@@ -67,17 +66,6 @@ struct MemoryPlan {
   bool fits(int loopStages, int otherStages, size_t staging);
 };
 
-/// Registers per thread of the roles when `programs` share a multiprocessor.
-struct RolePlan {
-  int warpgroups, programs, producerRegs, consumerRegs;
-};
-/// Registers per thread at the entry of a program with these roles, before setmaxnreg: its share of the
-/// multiprocessor's.
-int registersOnEntry(const RolePlan& plan, const Target& target);
-/// The possible plans for a kernel of so many consumer warps, most programs first; empty if its warpgroups cannot have
-/// roles. `addressRegisters`: what each thread of a producer needs if all of them copy, or transpose; 0: a single
-/// thread starts bulk copies.
-std::vector<RolePlan> rolePlans(int numWarps, const Target& target, int addressRegisters = 0);
 /// Bytes of shared memory for each of so many programs on a multiprocessor.
 int64_t sharedBytesEach(const Target& target, int programs);
 
@@ -87,23 +75,5 @@ int64_t estimateScratch(mlir::func::FuncOp func, llvm::function_ref<bool(mlir::O
 /// Shared memory of tiles that are computed in registers and shared; each with what it adds to those before it, because
 /// they can share bytes (place_buffers.cpp). Those of `alternating` have two buffers, which share nothing.
 std::vector<FixedBytes> estimateShares(mlir::func::FuncOp func, llvm::ArrayRef<ShareOp> alternating);
-
-/// Registers per thread for the tiles that are alive at once, at the op where they are most.
-struct RegisterEstimate {
-  static constexpr int kOther = 24;  ///< addresses, loop counters, temporaries
-  int registers = 0;
-  mlir::Operation* at = nullptr;
-  /// With room for what the estimate overlooks.
-  int needed() const { return registers + registers / 8 + 2 * kOther; }
-};
-/// Intermediate values of elementwise work behind loops do not count: threads compute one element after the other.
-/// `atLeast` gives a lower bound: neither do those in loops beside the results, nor addresses.
-RegisterEstimate estimateRegisters(mlir::func::FuncOp func, int numWarps, bool atLeast = false);
-/// The most registers per thread that one asynchronous product takes. ptxas wants a program to have them at its entry,
-/// whatever setmaxnreg changes later.
-int registersOfProducts(mlir::func::FuncOp func);
-/// The number of programs per multiprocessor that the kernel asks for (tile.programs), or less if threads would not
-/// have the registers that products need: ptxas refuses that. 0: it does not ask.
-int askedPrograms(mlir::func::FuncOp func, int threads, const Target& target);
 
 }  // namespace tile::ir
