@@ -287,7 +287,7 @@ std::vector<TestKernel> writtenKernels() {
   return {
       {"gemm", kernelText(gemm(), 2), many},
       {"gemm, three warpgroups", kernelText(gemm(), 3), some},
-      {"gemm, one stage", kernelText(gemm(" {tile.stages = 1 : i32}"), 2), some},
+      {"gemm, one stage", kernelText(gemm(" {tile.specialize = 1 : i32, tile.stages = 1 : i32}"), 2), some},
       {"gemm, two stages", kernelText(gemm(" {tile.stages = 2 : i32}"), 2), some},
       {"gemm, three stages", kernelText(gemm(" {tile.stages = 3 : i32}"), 1), trips({0, 1, 2, 3, 4, 7}, {4, 1, 1})},
       {"attention", kernelText(attention("arith.addi %n, %c0"), 2), many},
