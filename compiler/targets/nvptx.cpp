@@ -12,6 +12,7 @@
 #include "compiler/targets/narrow_phis.h"
 #include "compiler/targets/order_by_use.h"
 #include "compiler/targets/own_counters.h"
+#include "compiler/targets/packed_bytes.h"
 #include "compiler/targets/pair_differences.h"
 #include "compiler/targets/results_early.h"
 #include "compiler/targets/shared_starts.h"
@@ -183,6 +184,7 @@ llvm::Error optimize(llvm::Module& module, llvm::TargetMachine& machine, bool ag
   if (llvm::Error error = passes.add(kFinish)) return error;
   passes.addPass(NarrowPhis());
   passes.addPass(SignsAsBits());
+  passes.addPass(PackedBytes());
   passes.addPass(WholeWords());
   passes.addPass(ByteSums());
   passes.addPass(MaskedSums());

@@ -470,3 +470,105 @@ func.func @many_steps(%x: !tile.ptr<f32>, %e: !tile.ptr<i32>, %y: !tile.ptr<f32>
   tile.scatter %r#1, %y offsets %o : tensor<256xi32> : tensor<256xf32>, !tile.ptr<f32>
   return
 }
+
+// -----
+
+// Flags that nothing is added to, or taken from, and what is combined with the end of unsigned numbers, or with all bits.
+// CHECK-LABEL: func.func @flags_and_ends
+// CHECK: tile.reduce {{.*}} {tile.parts_ways}
+// CHECK: attributes {tile.parts_ways}
+func.func @flags_and_ends(%x: !tile.ptr<i32>, %y: !tile.ptr<i32>) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %o = tile.iota : tensor<256xi32>
+  %five = arith.constant dense<5> : tensor<256xi32>
+  %zero = arith.constant dense<0> : tensor<256xi32>
+  %ones = arith.constant dense<-1> : tensor<256xi32>
+  %true = arith.constant dense<true> : tensor<256xi1>
+  %x0 = tile.gather %x offsets %o : tensor<256xi32> : !tile.ptr<i32> -> tensor<256xi32>
+  %a0 = arith.cmpi ne, %x0, %zero : tensor<256xi32>
+  %f0 = arith.cmpi sgt, %x0, %five : tensor<256xi32>
+  %r:7 = scf.while (%a = %a0, %at = %x0, %f = %f0, %g = %f0, %least = %x0, %most = %x0, %bits = %x0) : (tensor<256xi1>, tensor<256xi32>, tensor<256xi1>, tensor<256xi1>, tensor<256xi32>, tensor<256xi32>, tensor<256xi32>) -> (tensor<256xi1>, tensor<256xi32>, tensor<256xi1>, tensor<256xi1>, tensor<256xi32>, tensor<256xi32>, tensor<256xi32>) {
+    %s = tile.reduce %a axis 0 : (tensor<256xi1>) -> tensor<1xi1> {
+    ^bb0(%p: i1, %q: i1):
+      %t = arith.ori %p, %q : i1
+      tile.yield %t : i1
+    }
+    %c = tile.item %s : tensor<1xi1> -> i1
+    scf.condition(%c) %a, %at, %f, %g, %least, %most, %bits : tensor<256xi1>, tensor<256xi32>, tensor<256xi1>, tensor<256xi1>, tensor<256xi32>, tensor<256xi32>, tensor<256xi32>
+  } do {
+  ^bb0(%a: tensor<256xi1>, %at: tensor<256xi32>, %f: tensor<256xi1>, %g: tensor<256xi1>, %least: tensor<256xi32>, %most: tensor<256xi32>, %bits: tensor<256xi32>):
+    %v = tile.gather %x offsets %at : tensor<256xi32> mask %a : tensor<256xi1> : !tile.ptr<i32> -> tensor<256xi32>
+    %is5 = arith.cmpi eq, %v, %five : tensor<256xi32>
+    %is = arith.andi %a, %is5 : tensor<256xi1>
+    %not = arith.xori %is, %true : tensor<256xi1>
+    %f1 = arith.ori %f, %is : tensor<256xi1>
+    %g1 = arith.andi %g, %not : tensor<256xi1>
+    %or1 = arith.select %a, %v, %ones : tensor<256xi1>, tensor<256xi32>
+    %or0 = arith.select %a, %v, %zero : tensor<256xi1>, tensor<256xi32>
+    %least1 = arith.minui %least, %or1 : tensor<256xi32>
+    %most1 = arith.maxui %most, %or0 : tensor<256xi32>
+    %bits1 = arith.andi %bits, %or1 : tensor<256xi32>
+    %at1 = arith.select %a, %v, %at : tensor<256xi1>, tensor<256xi32>
+    %on = arith.cmpi sgt, %v, %five : tensor<256xi32>
+    %a1 = arith.andi %a, %on : tensor<256xi1>
+    scf.yield %a1, %at1, %f1, %g1, %least1, %most1, %bits1 : tensor<256xi1>, tensor<256xi32>, tensor<256xi1>, tensor<256xi1>, tensor<256xi32>, tensor<256xi32>, tensor<256xi32>
+  }
+  %u = arith.extui %r#2 : tensor<256xi1> to tensor<256xi32>
+  %w = arith.extui %r#3 : tensor<256xi1> to tensor<256xi32>
+  %t0 = arith.addi %u, %w : tensor<256xi32>
+  %t1 = arith.addi %t0, %r#4 : tensor<256xi32>
+  %t2 = arith.addi %t1, %r#5 : tensor<256xi32>
+  %t3 = arith.addi %t2, %r#6 : tensor<256xi32>
+  tile.scatter %t3, %y offsets %o : tensor<256xi32> : tensor<256xi32>, !tile.ptr<i32>
+  return
+}
+
+// -----
+
+// What is left out of a gather is anything: flags that it is asked for are not still.
+// CHECK-LABEL: func.func @other_flags
+// CHECK-NOT: tile.parts_ways
+// CHECK: tile.scatter
+func.func @other_flags(%x: !tile.ptr<i32>, %y: !tile.ptr<i32>) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %o = tile.iota : tensor<256xi32>
+  %five = arith.constant dense<5> : tensor<256xi32>
+  %zero = arith.constant dense<0> : tensor<256xi32>
+  %ones = arith.constant dense<-1> : tensor<256xi32>
+  %true = arith.constant dense<true> : tensor<256xi1>
+  %x0 = tile.gather %x offsets %o : tensor<256xi32> : !tile.ptr<i32> -> tensor<256xi32>
+  %a0 = arith.cmpi ne, %x0, %zero : tensor<256xi32>
+  %f0 = arith.cmpi sgt, %x0, %five : tensor<256xi32>
+  %r:7 = scf.while (%a = %a0, %at = %x0, %f = %f0, %g = %f0, %least = %x0, %most = %x0, %bits = %x0) : (tensor<256xi1>, tensor<256xi32>, tensor<256xi1>, tensor<256xi1>, tensor<256xi32>, tensor<256xi32>, tensor<256xi32>) -> (tensor<256xi1>, tensor<256xi32>, tensor<256xi1>, tensor<256xi1>, tensor<256xi32>, tensor<256xi32>, tensor<256xi32>) {
+    %s = tile.reduce %a axis 0 : (tensor<256xi1>) -> tensor<1xi1> {
+    ^bb0(%p: i1, %q: i1):
+      %t = arith.ori %p, %q : i1
+      tile.yield %t : i1
+    }
+    %c = tile.item %s : tensor<1xi1> -> i1
+    scf.condition(%c) %a, %at, %f, %g, %least, %most, %bits : tensor<256xi1>, tensor<256xi32>, tensor<256xi1>, tensor<256xi1>, tensor<256xi32>, tensor<256xi32>, tensor<256xi32>
+  } do {
+  ^bb0(%a: tensor<256xi1>, %at: tensor<256xi32>, %f: tensor<256xi1>, %g: tensor<256xi1>, %least: tensor<256xi32>, %most: tensor<256xi32>, %bits: tensor<256xi32>):
+    %v = tile.gather %x offsets %at : tensor<256xi32> mask %a : tensor<256xi1> : !tile.ptr<i32> -> tensor<256xi32>
+    %is5 = arith.cmpi eq, %v, %five : tensor<256xi32>
+    %is = arith.andi %a, %is5 : tensor<256xi1>
+    %not = arith.xori %is, %true : tensor<256xi1>
+    %f1 = arith.ori %f, %is : tensor<256xi1>
+    %g1 = arith.andi %g, %is5 : tensor<256xi1>
+    %or1 = arith.select %a, %v, %ones : tensor<256xi1>, tensor<256xi32>
+    %or0 = arith.select %a, %v, %zero : tensor<256xi1>, tensor<256xi32>
+    %least1 = arith.minui %least, %or1 : tensor<256xi32>
+    %most1 = arith.maxui %most, %or0 : tensor<256xi32>
+    %bits1 = arith.andi %bits, %or1 : tensor<256xi32>
+    %at1 = arith.select %a, %v, %at : tensor<256xi1>, tensor<256xi32>
+    %on = arith.cmpi sgt, %v, %five : tensor<256xi32>
+    %a1 = arith.andi %a, %on : tensor<256xi1>
+    scf.yield %a1, %at1, %f1, %g1, %least1, %most1, %bits1 : tensor<256xi1>, tensor<256xi32>, tensor<256xi1>, tensor<256xi1>, tensor<256xi32>, tensor<256xi32>, tensor<256xi32>
+  }
+  %u = arith.extui %r#2 : tensor<256xi1> to tensor<256xi32>
+  %w = arith.extui %r#3 : tensor<256xi1> to tensor<256xi32>
+  %t0 = arith.addi %u, %w : tensor<256xi32>
+  %t1 = arith.addi %t0, %r#4 : tensor<256xi32>
+  %t2 = arith.addi %t1, %r#5 : tensor<256xi32>
+  %t3 = arith.addi %t2, %r#6 : tensor<256xi32>
+  tile.scatter %t3, %y offsets %o : tensor<256xi32> : tensor<256xi32>, !tile.ptr<i32>
+  return
+}

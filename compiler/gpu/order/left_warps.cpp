@@ -229,6 +229,7 @@ class Left {
   bool isZero(Value value) {
     value = settled(value);
     if (isConstant(value, 0) || llvm::any_of(zero_, [&](Value other) { return areSame(value, other); })) return true;
+    if (getElementTypeOrSelf(value).isInteger(1) && knownAs(value) == false) return true;
     Operation* op = value.getDefiningOp();
     if (!op) return false;
     auto [found, isNew] = zeros_.try_emplace(value, false);
@@ -254,6 +255,14 @@ class Left {
       return (part(0) && (part(1) || isFinite(op->getOperand(1)))) || (part(1) && isFinite(op->getOperand(0)));
     return isa<arith::AddIOp, arith::SubIOp, arith::OrIOp, arith::XOrIOp, arith::AddFOp, arith::SubFOp>(op) &&
            part(0) && part(1);
+  }
+
+  /// All bits are set.
+  bool isOnes(Value value) {
+    value = settled(value);
+    APInt whole;
+    if (matchPattern(value, m_ConstantInt(&whole))) return whole.isAllOnes();
+    return getElementTypeOrSelf(value).isInteger(1) && knownAs(value) == true;
   }
 
   /// All elements are in `value` what they are in `was`.
@@ -285,6 +294,8 @@ class Left {
     // A sum that is -0 stays -0, where others would have had it become 0 by going on.
     if (isa<arith::AddIOp, arith::AddFOp, arith::OrIOp, arith::XOrIOp>(op))
       return (isNothing(1) && stays(0)) || (isNothing(0) && stays(1));
+    if (isa<arith::AndIOp>(op))
+      return (isOnes(op->getOperand(1)) && stays(0)) || (isOnes(op->getOperand(0)) && stays(1));
     if (isa<arith::SubIOp, arith::SubFOp, arith::ShLIOp, arith::ShRUIOp, arith::ShRSIOp>(op))
       return isNothing(1) && stays(0);
     if (isa<arith::MulFOp, arith::MulIOp>(op))
@@ -293,9 +304,11 @@ class Left {
     return false;
   }
 
-  static bool isMost(Operation* op) { return isa<arith::MaxNumFOp, arith::MaximumFOp, arith::MaxSIOp>(op); }
+  static bool isMost(Operation* op) {
+    return isa<arith::MaxNumFOp, arith::MaximumFOp, arith::MaxSIOp, arith::MaxUIOp>(op);
+  }
   static bool isExtreme(Operation* op) {
-    return isMost(op) || isa<arith::MinNumFOp, arith::MinimumFOp, arith::MinSIOp>(op);
+    return isMost(op) || isa<arith::MinNumFOp, arith::MinimumFOp, arith::MinSIOp, arith::MinUIOp>(op);
   }
   /// The operand of an extreme is the end of its type's range.
   bool isNeverChosen(Operation* op, unsigned i) {
@@ -303,8 +316,9 @@ class Left {
     APFloat real(0.0);
     if (matchPattern(value, m_ConstantFloat(&real))) return real.isInfinity() && real.isNegative() == isMost(op);
     APInt whole;
-    return matchPattern(value, m_ConstantInt(&whole)) &&
-           (isMost(op) ? whole.isMinSignedValue() : whole.isMaxSignedValue());
+    if (!matchPattern(value, m_ConstantInt(&whole))) return false;
+    if (isa<arith::MaxUIOp, arith::MinUIOp>(op)) return isMost(op) ? whole.isZero() : whole.isAllOnes();
+    return isMost(op) ? whole.isMinSignedValue() : whole.isMaxSignedValue();
   }
 
   /// No NaN, beside which an extreme would choose the end of the range: an extreme of anything and a number is one.
