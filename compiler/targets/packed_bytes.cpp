@@ -58,9 +58,11 @@ Value* insideOf(Value* value, bool isUnsigned) {
 Value* unsaturated(Value* value, bool isUnsigned) {
   Value *compared = nullptr, *with = nullptr, *inside = nullptr;
   CmpPredicate is;
-  if (!match(value, m_Select(m_FCmp(is, m_Value(compared), m_Value(with)), m_Value(inside), m_AnyZeroFP())) ||
-      is != FCmpInst::FCMP_ORD || (with != compared && !isa<ConstantFP>(with)))
+  if (!match(value, m_Select(m_FCmp(is, m_Value(compared), m_Value(with)), m_Value(inside), m_AnyZeroFP())))
     return value;
+  const bool isNumber = (is == FCmpInst::FCMP_ORD && (with == compared || match(with, m_AnyZeroFP()))) ||
+                        (is == FCmpInst::FCMP_OEQ && with == compared);
+  if (!isNumber) return value;
   Value* x = insideOf(inside, isUnsigned);
   return x == compared ? x : value;
 }

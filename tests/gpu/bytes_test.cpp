@@ -1,5 +1,9 @@
-// bytes_test.cpp - bytes that comparisons of bytes choose, words of four at a time: every pair of bytes.
+// bytes_test.cpp - bytes that comparisons of bytes choose, words of four at a time: every pair of bytes; numbers that
+// become bytes (packed_bytes.h).
 #include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
 
 #include "tests/gpu/kernels.h"
 #include "tests/gpu/simt.h"
@@ -44,6 +48,57 @@ TEST(Bytes, ComparisonsThatChooseBytes) {
         }
       }
     }
+}
+
+/// What floats become that are rounded, kept between two ends, and (with `zeros`) zero where they are no numbers.
+std::string toBytes(const std::string& low, const std::string& high, bool rounds, bool zeros, bool isUnsigned) {
+  return "  %i = tile.iota : tensor<512xi32>\n"
+         "  %x = tile.gather %p offsets %i : tensor<512xi32> : !tile.ptr<f32> -> tensor<512xf32>\n"
+         "  %low = arith.constant dense<" +
+         low +
+         "> : tensor<512xf32>\n"
+         "  %high = arith.constant dense<" +
+         high +
+         "> : tensor<512xf32>\n"
+         "  %zero = arith.constant dense<0.0> : tensor<512xf32>\n" +
+         (rounds ? "  %r = math.roundeven %x : tensor<512xf32>\n" : "  %r = arith.addf %x, %zero : tensor<512xf32>\n") +
+         "  %most = arith.maxnumf %r, %low : tensor<512xf32>\n"
+         "  %in = arith.minnumf %most, %high : tensor<512xf32>\n"
+         "  %is = arith.cmpf oeq, %r, %r : tensor<512xf32>\n" +
+         (zeros ? "  %s = arith.select %is, %in, %zero : tensor<512xi1>, tensor<512xf32>\n"
+                : "  %s = arith.minnumf %in, %high : tensor<512xf32>\n") +
+         (isUnsigned ? "  %b = arith.fptoui %s" : "  %b = arith.fptosi %s") +
+         " : tensor<512xf32> to tensor<512xi8>\n"
+         "  tile.scatter %b, %o offsets %i : tensor<512xi32> : tensor<512xi8>, !tile.ptr<i8>\n";
+}
+
+TEST(Bytes, FloatsThatBecomeBytes) {
+  const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  std::vector<float> values{0,      -0.f,  .5f,     1.5f,   2.5f,    -.5f,   -1.5f,  -2.5f, .49f,   127.4f, 127.5f,
+                            127.6f, 128.f, -127.5f, -128.f, -128.5f, -129.f, 254.5f, 255.f, 255.5f, 256.f,  3e9f,
+                            -3e9f,  1e30f, -1e30f,  inf,    -inf,    nan,    -nan,   99.9f, -99.9f};
+  while (values.size() < 512) values.push_back(std::sin(static_cast<float>(values.size())) * 300);
+  struct Ends {
+    const char *low, *high;
+    bool isUnsigned;
+  };
+  for (const Ends& ends : {Ends{"-128.0", "127.0", false}, Ends{"-127.0", "127.0", false}, Ends{"0.0", "255.0", true},
+                           Ends{"-7.0", "7.0", false}, Ends{"2.0", "100.0", true}})
+    for (bool rounds : {true, false})
+      for (bool zeros : {true, false}) {
+        SimtKernel k(kernel("%p: !tile.ptr<f32> {tile.align = 16 : i32}, %o: !tile.ptr<i8> {tile.align = 16 : i32}",
+                            toBytes(ends.low, ends.high, rounds, zeros, ends.isUnsigned)));
+        GuardedBuffer x(2048), out(512);
+        for (int i = 0; i < 512; ++i) x.as<float>()[i] = values[size_t(i)];
+        k.run({slot(x.as<char>()), slot(out.as<char>())}, 1);
+        for (int i = 0; i < 512; ++i) {
+          const float r = rounds ? std::nearbyint(values[size_t(i)]) : values[size_t(i)];
+          const float in = std::fmin(std::fmax(r, std::stof(ends.low)), std::stof(ends.high));
+          const int want = static_cast<int>(zeros && std::isnan(r) ? 0.f : in);
+          ASSERT_EQ(out.as<uint8_t>()[i], static_cast<uint8_t>(want))
+              << values[size_t(i)] << " " << ends.low << " " << ends.high << " " << rounds << zeros;
+        }
+      }
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include "compiler/targets/host.h"
 #include "compiler/targets/host_loader.h"
+#include "compiler/targets/packed_bytes.h"
 #include "llvm/AsmParser/Parser.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
@@ -82,6 +83,10 @@ void SimtKernel::prepare(const std::string& llvmText) {
   if (!module)
     throw std::runtime_error(fmt::format("the LLVM IR does not parse: {} in line {}", diagnostic.getMessage().str(),
                                          diagnostic.getLineNo()));
+  // One of the passes in front of PTX that depend on what its instructions do: here their results are checked.
+  llvm::FunctionAnalysisManager analyses;
+  for (llvm::Function& function : *module)
+    if (!function.isDeclaration()) ir::PackedBytes().run(function, analyses);
   ModuleFacts facts = rewriteForHost(*module, binary_.entry);
   if (facts.threads) binary_.threads = static_cast<uint32_t>(facts.threads);
   maxRegisters_ = facts.entryRegisters;

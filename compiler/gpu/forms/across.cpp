@@ -268,7 +268,8 @@ int64_t workOfScan(const Layout& layout, int axis) {
   const int64_t runs = layout.numRegs() / plan->inner, lines = runs / plan->outer, parts = plan->outer * plan->warps;
   const int64_t inWarps = layout.numRegs() + runs * kStep * doublings(plan->lanes);
   if (plan->warps == 1) return inWarps;
-  return inWarps + kThroughShared + runs + lines * kStep * (sumsUpByLanes(*plan, layout, axis) ? doublings(parts) : parts);
+  const int64_t before = sumsUpByLanes(*plan, layout, axis) ? doublings(parts) : parts;
+  return inWarps + kThroughShared + runs + lines * kStep * before;
 }
 
 }  // namespace

@@ -2,7 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "tests/gpu/simt/barriers.h"
 #include "tests/gpu/simt/machine.h"
@@ -10,6 +12,14 @@
 
 namespace tile::testing {
 namespace {
+
+/// cvt to an s32, to the nearest (even) integer or towards zero: kept inside the range, zero for what is no number.
+uint32_t wholeOf(float x, bool nearest) {
+  if (std::isnan(x)) return 0;
+  const float whole = nearest ? std::nearbyint(x) : std::trunc(x);
+  if (whole >= 0x1p31f) return 0x7fffffffu;
+  return static_cast<uint32_t>(whole < -0x1p31f ? std::numeric_limits<int32_t>::min() : static_cast<int32_t>(whole));
+}
 
 // ---- shuffles and votes
 
@@ -345,12 +355,24 @@ bool basicInstruction(const Call& c) {
     result = bfloat16(toFloat(c.args[1])).bits | uint32_t{bfloat16(toFloat(c.args[0])).bits} << 16;
   else if (c.is("e4m3x2.to.f16x2.rn") || c.is("e5m2x2.to.f16x2.rn"))
     result = fp8PairToHalves(c.is("e4m3") ? Operand::e4m3 : Operand::e5m2, c.args[0]);
+  else if (c.is("f2i.rn") || c.is("f2i.rz"))
+    result = wholeOf(toFloat(c.args[0]), c.is("f2i.rn"));
   else if (c.is("f2tf32.rna"))
     result = (c.args[0] + 0x1000) & 0xffffe000u;
   else
     return copyInstruction(c);
   return true;
 }
+
+namespace {
+
+/// Two words kept inside the range of a byte, the second lowest, below the low half of the third.
+uint32_t packedBytes(bool isUnsigned, int32_t a, int32_t b, uint32_t rest) {
+  auto byte = [&](int32_t x) { return uint32_t(isUnsigned ? std::clamp(x, 0, 255) : std::clamp(x, -128, 127)) & 255; };
+  return rest << 16 | byte(a) << 8 | byte(b);
+}
+
+}  // namespace
 
 bool basicStatement(const AsmStatement& s, AsmFrame& f) {
   auto in = [&](size_t i) { return f.get(s.operands[i]); };
@@ -376,6 +398,9 @@ bool basicStatement(const AsmStatement& s, AsmFrame& f) {
     f.set(s.operands[0], 0);
   else if (s.is("mov."))
     f.set(s.operands[0], in(1));
+  else if (s.is("cvt.pack.sat."))
+    f.set(s.operands[0], packedBytes(s.is("cvt.pack.sat.u8."), static_cast<int32_t>(in(1)), static_cast<int32_t>(in(2)),
+                                     static_cast<uint32_t>(in(3))));
   else if (s.is("setp."))
     f.set(s.operands[0], compare(s.opcode, in(1), in(2)));
   else if (s.is("selp."))
