@@ -34,24 +34,27 @@ bool isFloat(Value* value, double number) {
   return match(value, m_APFloat(real)) && real->convertToDouble() == number;
 }
 
-/// One operand, if the other is the number.
-Value* besides(IntrinsicInst* call, double number) {
-  for (unsigned i : {0u, 1u})
-    if (isFloat(call->getArgOperand(1 - i), number)) return call->getArgOperand(i);
-  return nullptr;
+/// The extreme of something and an integer, which comes second; null: it is none.
+IntrinsicInst* extreme(Value* value) {
+  auto* call = dyn_cast<IntrinsicInst>(value);
+  if (!call || (call->getIntrinsicID() != Intrinsic::minnum && call->getIntrinsicID() != Intrinsic::maxnum))
+    return nullptr;
+  auto* end = dyn_cast<ConstantFP>(call->getArgOperand(1));
+  return end && end->getValueAPF().isInteger() ? call : nullptr;
+}
+
+/// Whether it keeps its first operand inside the range of a byte, at one end.
+bool isEndOfRange(IntrinsicInst* call, bool isUnsigned) {
+  return isFloat(call->getArgOperand(1),
+                 call->getIntrinsicID() == Intrinsic::minnum ? largest(isUnsigned) : lowest(isUnsigned));
 }
 
 /// x of min(max(x, lowest), largest), in either order; null: it is something else.
 Value* insideOf(Value* value, bool isUnsigned) {
-  auto isEnd = [&](Value* v, bool most) -> Value* {
-    auto* call = dyn_cast<IntrinsicInst>(v);
-    if (!call || call->getIntrinsicID() != (most ? Intrinsic::minnum : Intrinsic::maxnum)) return nullptr;
-    return besides(call, most ? largest(isUnsigned) : lowest(isUnsigned));
-  };
-  for (bool most : {true, false})
-    if (Value* inner = isEnd(value, most))
-      if (Value* innermost = isEnd(inner, !most)) return innermost;
-  return nullptr;
+  IntrinsicInst* outer = extreme(value);
+  IntrinsicInst* inner = outer ? extreme(outer->getArgOperand(0)) : nullptr;
+  if (!inner || inner->getIntrinsicID() == outer->getIntrinsicID()) return nullptr;
+  return isEndOfRange(outer, isUnsigned) && isEndOfRange(inner, isUnsigned) ? inner->getArgOperand(0) : nullptr;
 }
 
 /// x of x kept inside the range of a byte, zero where it is no number, as cvt.pack leaves it; otherwise `value`.
@@ -72,26 +75,16 @@ bool isRounding(Value* value) {
   return call && (call->getIntrinsicID() == Intrinsic::roundeven || call->getIntrinsicID() == Intrinsic::rint);
 }
 
-/// The integer that an extreme is taken with; null: it is none, or of something else.
-ConstantFP* integerEnd(IntrinsicInst* call) {
-  if (!call || (call->getIntrinsicID() != Intrinsic::minnum && call->getIntrinsicID() != Intrinsic::maxnum))
-    return nullptr;
-  auto* end = dyn_cast<ConstantFP>(call->getArgOperand(1));
-  return end && end->getValueAPF().isInteger() ? end : nullptr;
-}
-
 /// Rounds last what is rounded before it is kept inside of integers; saturation makes the last of two ends.
 void roundLast(Number& number) {
   Value* at = number.value;
-  for (auto* call = dyn_cast<IntrinsicInst>(at); integerEnd(call); call = dyn_cast<IntrinsicInst>(at))
-    number.ends.push_back(call), at = call->getArgOperand(0);
+  while (IntrinsicInst* call = extreme(at)) number.ends.push_back(call), at = call->getArgOperand(0);
   number.isRounded = isRounding(at);
   if (!number.isRounded) return number.ends.clear();
   number.value = cast<IntrinsicInst>(at)->getArgOperand(0);
-  if (number.ends.size() < 2) return;  // one end alone may be what is no number
-  const bool isMost = number.ends[0]->getIntrinsicID() == Intrinsic::minnum;
-  const double end = isMost ? largest(number.isUnsigned) : lowest(number.isUnsigned);
-  if (isFloat(number.ends[0]->getArgOperand(1), end)) number.ends.erase(number.ends.begin());
+  // What is no number becomes the first end, so that one alone stays.
+  if (number.ends.size() >= 2 && isEndOfRange(number.ends[0], number.isUnsigned))
+    number.ends.erase(number.ends.begin());
 }
 
 /// What byte `byte` of a vector is made of; nullopt: of something else, or others want it, too.

@@ -1,5 +1,6 @@
 // bytes_test.cpp - bytes that comparisons of bytes choose, words of four at a time: every pair of bytes; numbers that
 // become bytes (packed_bytes.h).
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -50,26 +51,27 @@ TEST(Bytes, ComparisonsThatChooseBytes) {
     }
 }
 
-/// What floats become that are rounded, kept between two ends, and (with `zeros`) zero where they are no numbers.
-std::string toBytes(const std::string& low, const std::string& high, bool rounds, bool zeros, bool isUnsigned) {
-  return "  %i = tile.iota : tensor<512xi32>\n"
-         "  %x = tile.gather %p offsets %i : tensor<512xi32> : !tile.ptr<f32> -> tensor<512xf32>\n"
-         "  %low = arith.constant dense<" +
-         low +
-         "> : tensor<512xf32>\n"
-         "  %high = arith.constant dense<" +
-         high +
-         "> : tensor<512xf32>\n"
-         "  %zero = arith.constant dense<0.0> : tensor<512xf32>\n" +
-         (rounds ? "  %r = math.roundeven %x : tensor<512xf32>\n" : "  %r = arith.addf %x, %zero : tensor<512xf32>\n") +
-         "  %most = arith.maxnumf %r, %low : tensor<512xf32>\n"
-         "  %in = arith.minnumf %most, %high : tensor<512xf32>\n"
-         "  %is = arith.cmpf oeq, %r, %r : tensor<512xf32>\n" +
-         (zeros ? "  %s = arith.select %is, %in, %zero : tensor<512xi1>, tensor<512xf32>\n"
-                : "  %s = arith.minnumf %in, %high : tensor<512xf32>\n") +
-         (isUnsigned ? "  %b = arith.fptoui %s" : "  %b = arith.fptosi %s") +
-         " : tensor<512xf32> to tensor<512xi8>\n"
-         "  tile.scatter %b, %o offsets %i : tensor<512xi32> : tensor<512xi8>, !tile.ptr<i8>\n";
+/// What `count` floats become that are rounded, kept between two ends, and (with `zeros`) zero where they are no
+/// numbers.
+std::string toBytes(int count, const char* low, const char* high, bool rounds, bool zeros, bool isUnsigned) {
+  return fmt::format(R"(
+  %i = tile.iota : tensor<{n}xi32>
+  %x = tile.gather %p offsets %i : tensor<{n}xi32> : !tile.ptr<f32> -> tensor<{n}xf32>
+  %low = arith.constant dense<{low}> : tensor<{n}xf32>
+  %high = arith.constant dense<{high}> : tensor<{n}xf32>
+  %zero = arith.constant dense<0.0> : tensor<{n}xf32>
+  %r = {rounded} : tensor<{n}xf32>
+  %most = arith.maxnumf %r, %low : tensor<{n}xf32>
+  %in = arith.minnumf %most, %high : tensor<{n}xf32>
+  %is = arith.cmpf oeq, %r, %r : tensor<{n}xf32>
+  %s = arith.select %is, %in, %zero : tensor<{n}xi1>, tensor<{n}xf32>
+  %b = {cast} {kept} : tensor<{n}xf32> to tensor<{n}xi8>
+  tile.scatter %b, %o offsets %i : tensor<{n}xi32> : tensor<{n}xi8>, !tile.ptr<i8>
+)",
+                     fmt::arg("n", count), fmt::arg("low", low), fmt::arg("high", high),
+                     fmt::arg("rounded", rounds ? "math.roundeven %x" : "arith.addf %x, %zero"),
+                     fmt::arg("kept", zeros ? "%s" : "%in"),
+                     fmt::arg("cast", isUnsigned ? "arith.fptoui" : "arith.fptosi"));
 }
 
 TEST(Bytes, FloatsThatBecomeBytes) {
@@ -85,20 +87,21 @@ TEST(Bytes, FloatsThatBecomeBytes) {
   for (const Ends& ends : {Ends{"-128.0", "127.0", false}, Ends{"-127.0", "127.0", false}, Ends{"0.0", "255.0", true},
                            Ends{"-7.0", "7.0", false}, Ends{"2.0", "100.0", true}})
     for (bool rounds : {true, false})
-      for (bool zeros : {true, false}) {
-        SimtKernel k(kernel("%p: !tile.ptr<f32> {tile.align = 16 : i32}, %o: !tile.ptr<i8> {tile.align = 16 : i32}",
-                            toBytes(ends.low, ends.high, rounds, zeros, ends.isUnsigned)));
-        GuardedBuffer x(2048), out(512);
-        for (int i = 0; i < 512; ++i) x.as<float>()[i] = values[size_t(i)];
-        k.run({slot(x.as<char>()), slot(out.as<char>())}, 1);
-        for (int i = 0; i < 512; ++i) {
-          const float r = rounds ? std::nearbyint(values[size_t(i)]) : values[size_t(i)];
-          const float in = std::fmin(std::fmax(r, std::stof(ends.low)), std::stof(ends.high));
-          const int want = static_cast<int>(zeros && std::isnan(r) ? 0.f : in);
-          ASSERT_EQ(out.as<uint8_t>()[i], static_cast<uint8_t>(want))
-              << values[size_t(i)] << " " << ends.low << " " << ends.high << " " << rounds << zeros;
+      for (int count : {512, 256})  // four, or two, of each thread
+        for (bool zeros : {true, false}) {
+          SimtKernel k(kernel("%p: !tile.ptr<f32> {tile.align = 16 : i32}, %o: !tile.ptr<i8> {tile.align = 16 : i32}",
+                              toBytes(count, ends.low, ends.high, rounds, zeros, ends.isUnsigned)));
+          GuardedBuffer x(2048), out(512);
+          for (int i = 0; i < count; ++i) x.as<float>()[i] = values[size_t(i)];
+          k.run({slot(x.as<char>()), slot(out.as<char>())}, 1);
+          for (int i = 0; i < count; ++i) {
+            const float r = rounds ? std::nearbyint(values[size_t(i)]) : values[size_t(i)];
+            const float in = std::fmin(std::fmax(r, std::stof(ends.low)), std::stof(ends.high));
+            const int want = static_cast<int>(zeros && std::isnan(r) ? 0.f : in);
+            ASSERT_EQ(out.as<uint8_t>()[i], static_cast<uint8_t>(want))
+                << values[size_t(i)] << " " << ends.low << " " << ends.high << " " << rounds << zeros;
+          }
         }
-      }
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 // RUN: tilec compile %t/ends.mlir -t sm_90a -e ptx | FileCheck %t/ends.mlir
 // RUN: tilec compile %t/words.mlir -t sm_90a -e ptx | FileCheck %t/words.mlir
 // RUN: tilec compile %t/wrapped.mlir -t sm_90a -e ptx | FileCheck %t/wrapped.mlir
+// RUN: tilec compile %t/pairs.mlir -t sm_90a -e ptx | FileCheck %t/pairs.mlir
 // RUN: tilec compile %t/single.mlir -t sm_90a -e ptx | FileCheck %t/single.mlir
 
 //--- rounded.mlir
@@ -121,6 +122,28 @@ func.func @wrapped(%p: !tile.ptr<i32> {tile.align = 16 : i32}, %y: !tile.ptr<i8>
   %x = tile.gather %p offsets %i : tensor<512xi32> : !tile.ptr<i32> -> tensor<512xi32>
   %b = arith.trunci %x : tensor<512xi32> to tensor<512xi8>
   tile.scatter %b, %y offsets %i : tensor<512xi32> : tensor<512xi8>, !tile.ptr<i8>
+  return
+}
+
+//--- pairs.mlir
+// CHECK-NOT: max.f32
+// CHECK-COUNT-1: cvt.pack.sat.s8.s32.b32
+// CHECK-NOT: cvt.pack
+// CHECK: st.global.b16
+// CHECK: ret
+func.func @pairs(%p: !tile.ptr<f32> {tile.align = 16 : i32}, %y: !tile.ptr<i8> {tile.align = 16 : i32}) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %i = tile.iota : tensor<256xi32>
+  %x = tile.gather %p offsets %i : tensor<256xi32> : !tile.ptr<f32> -> tensor<256xf32>
+  %low = arith.constant dense<-128.0> : tensor<256xf32>
+  %high = arith.constant dense<127.0> : tensor<256xf32>
+  %zero = arith.constant dense<0.0> : tensor<256xf32>
+  %r = math.roundeven %x : tensor<256xf32>
+  %is = arith.cmpf oeq, %r, %r : tensor<256xf32>
+  %most = arith.maxnumf %r, %low : tensor<256xf32>
+  %in = arith.minnumf %most, %high : tensor<256xf32>
+  %s = arith.select %is, %in, %zero : tensor<256xi1>, tensor<256xf32>
+  %b = arith.fptosi %s : tensor<256xf32> to tensor<256xi8>
+  tile.scatter %b, %y offsets %i : tensor<256xi32> : tensor<256xi8>, !tile.ptr<i8>
   return
 }
 

@@ -10,8 +10,8 @@ inline constexpr int64_t kMostEarlyRegisters = 16;
 /// The same beside products, for large loads: registers of all results of products and of what is loaded.
 inline constexpr int64_t kMostBesideProducts = 96;
 
-/// Iterations for which a loop holds what it loads early, where they are several: as many bodies (unroll_held.cpp), so that
-/// values stay in their registers. A move from one to the next would wait for the load.
+/// Iterations for which a loop holds what it loads early, where they are several: as many bodies (unroll_held.cpp), so
+/// that values stay in their registers. A move from one to the next would wait for the load.
 inline constexpr const char* kHeldAttr = "tile.held";
 /// Fewer are not worth the code: an iteration that leaves registers for two has so much to do that it hides one latency
 /// (unpacking a tile of 128 x 64, two bodies took a tenth longer than one).

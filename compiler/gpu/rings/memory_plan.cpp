@@ -13,7 +13,6 @@
 #include "compiler/gpu/rings/lifetimes.h"
 #include "compiler/gpu/rings/ring_groups.h"
 #include "compiler/lowering/elementwise.h"
-#include "llvm/ADT/Twine.h"
 
 namespace tile::ir {
 using namespace mlir;
