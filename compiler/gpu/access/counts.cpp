@@ -204,6 +204,19 @@ class Followed {
 
 }  // namespace
 
+SmallVector<Bound, 2> partsOf(const Bound& bound) {
+  SmallVector<Bound, 2> parts;
+  auto least = bound.end.symbols.size() == 1 && bound.end.symbols[0].second == 1
+                   ? bound.end.symbols[0].first.getDefiningOp<arith::MinSIOp>()
+                   : arith::MinSIOp();
+  if (!least) return {bound};
+  for (Value end : least->getOperands()) {
+    Bound part{bound.count, sumOf(end)};
+    part.end.constant += bound.end.constant;
+    parts.append(partsOf(part));
+  }
+  return parts;
+}
 bool isStoredWithin(Value matrix, int dim, Bound bound) { return Followed(std::move(bound)).all(matrix, dim); }
 
 }  // namespace tile::ir

@@ -33,6 +33,8 @@ struct Bound {
   LinearForm end;
   bool operator==(const Bound& other) const;
 };
+/// Those of which the bound is the smallest: `count < min(a, b)`. Itself where it is none.
+llvm::SmallVector<Bound, 2> partsOf(const Bound& bound);
 /// Bounds that all elements of a mask keep. False: the mask says more.
 bool boundsOf(mlir::Value mask, llvm::SmallVectorImpl<Bound>& bounds, int dim = -1);
 

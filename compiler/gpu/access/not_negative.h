@@ -38,6 +38,7 @@ class NotNegative {
     if (isa_and_nonnull<arith::MulIOp>(op)) return isProduct(op->getOperand(0), op->getOperand(1), depth);
     if (isa_and_nonnull<arith::AddIOp, arith::MinSIOp>(op)) return is(op->getOperand(0)) && is(op->getOperand(1));
     if (isa_and_nonnull<arith::MaxSIOp>(op)) return is(op->getOperand(0)) || is(op->getOperand(1));
+    if (isa_and_nonnull<arith::SubIOp>(op)) return isRemainder(cast<arith::SubIOp>(op)) && is(op->getOperand(0));
     // Divisors are taken to be positive where nothing says that they are not: many are numbers of the launch.
     if (isa_and_nonnull<arith::DivSIOp>(op) && facts_.rangeOf(op->getOperand(1)).max <= 0) return false;
     return isa_and_nonnull<arith::DivSIOp, arith::RemSIOp>(op) && is(op->getOperand(0));
@@ -50,6 +51,15 @@ class NotNegative {
   }
 
  private:
+  /// x - x / n * n
+  static bool isRemainder(mlir::arith::SubIOp sub) {
+    auto product = sub.getRhs().getDefiningOp<mlir::arith::MulIOp>();
+    if (!product) return false;
+    for (auto [quotient, by] : {std::pair(product.getLhs(), product.getRhs()), {product.getRhs(), product.getLhs()}})
+      if (auto divide = quotient.getDefiningOp<mlir::arith::DivSIOp>())
+        if (divide.getLhs() == sub.getLhs() && divide.getRhs() == by) return true;
+    return false;
+  }
   /// A number that a loop carries from a count on, and adds counts to.
   bool isAdvanced(mlir::BlockArgument arg, int depth) {
     auto loop = mlir::dyn_cast<mlir::scf::ForOp>(arg.getOwner()->getParentOp());

@@ -6,8 +6,11 @@
 // starts and gives it back when it ends, so that launches on several streams, and graphs, need no memory of their own.
 // Blocks are bits of words; a program looks first at the word of its multiprocessor, where nearly always one is free.
 //
-// A map is written anew only when its numbers have changed, and when every copy that reads it has arrived. It is put
-// together in shared memory: fields are parts of words, and each of them would be read from global memory first.
+// A map is written anew only when its numbers have changed. Copies may still read what it was before: it has several
+// places, which it takes in turn, and only where it comes back to the first one does the thread wait for all copies to
+// arrive. So the producer goes on to the next program's tiles while those of this one are under way. A map is put
+// together in shared memory: fields are parts of words, and each of them would be read from global memory first. Maps
+// that are described one behind the other are made known to the copy engine together.
 #include "compiler/gpu/lowering/roles.h"
 #include "compiler/gpu/lowering/smem_lowering.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
@@ -20,6 +23,8 @@ namespace {
 
 /// Words of blocks: one for each multiprocessor of the largest GPUs; more of them would share words.
 constexpr int64_t kWords = 160, kBlocksPerWord = 8;
+/// Of each map of a block.
+constexpr int64_t kPlaces = 8;
 constexpr const char* kMaps = "tile_made_maps";
 constexpr const char* kTaken = "tile_made_maps_taken";
 
@@ -33,10 +38,13 @@ llvm::GlobalVariable* zeroedArray(Emitter& e, const char* name, llvm::Type* elem
   array->setAlignment(llvm::Align(align));
   return array;
 }
+int64_t blockBytes(Emitter& e) {
+  return static_cast<int64_t>(e.roles().madeMaps().size()) * kPlaces * kTensorMapBytes;
+}
 /// All blocks, and behind them one map's bytes that stay 0: what views without elements have.
 llvm::Value* mapMemory(Emitter& e) {
-  const auto maps = static_cast<int64_t>(e.roles().madeMaps().size());
-  return zeroedArray(e, kMaps, e.b.getInt8Ty(), (kWords * kBlocksPerWord * maps + 1) * kTensorMapBytes, kTensorMapBytes);
+  const int64_t bytes = kWords * kBlocksPerWord * blockBytes(e) + kTensorMapBytes;
+  return zeroedArray(e, kMaps, e.b.getInt8Ty(), bytes, kTensorMapBytes);
 }
 llvm::Value* takenWord(Emitter& e, llvm::Value* word) {
   llvm::Value* words = zeroedArray(e, kTaken, e.b.getInt32Ty(), kWords, 4);
@@ -88,9 +96,7 @@ SmallVector<llvm::Value*> numbersOf(Emitter& e, const MadeMap& made) {
   const ViewValue& view = e.view(MakeViewOp(made.view).getResult());
   llvm::Value* empty = b.getFalse();
   for (llvm::Value* dim : view.dims) empty = b.CreateOr(empty, b.CreateICmpSLE(dim, e.i64(0)));
-  llvm::Value* zeros =
-      b.CreatePtrAdd(mapMemory(e), e.i64(kWords * kBlocksPerWord * kTensorMapBytes *
-                                         static_cast<int64_t>(e.roles().madeMaps().size())));
+  llvm::Value* zeros = b.CreatePtrAdd(mapMemory(e), e.i64(kWords * kBlocksPerWord * blockBytes(e)));
   SmallVector<llvm::Value*> numbers{b.CreatePtrToInt(b.CreateSelect(empty, zeros, view.ptr), b.getInt64Ty())};
   SmallVector<llvm::Value*> strides;
   for (int d = 0; d < made.map.rank; ++d) {
@@ -108,7 +114,7 @@ SmallVector<llvm::Value*> numbersOf(Emitter& e, const MadeMap& made) {
   return numbers;
 }
 
-/// Puts the map together in `memory` (shared), and then where the copy engine reads it.
+/// Puts the map together in `memory` (shared), and then where the copy engine will read it.
 void write(Emitter& e, const MadeMap& made, llvm::Value* memory, llvm::Value* map, ArrayRef<llvm::Value*> numbers) {
   using namespace llvm::Intrinsic;
   llvm::IRBuilder<>& b = e.b;
@@ -135,17 +141,44 @@ void write(Emitter& e, const MadeMap& made, llvm::Value* memory, llvm::Value* ma
   for (int64_t byte = 0; byte < kTensorMapBytes; byte += kChunk)
     b.CreateAlignedStore(b.CreateAlignedLoad(chunk, b.CreatePtrAdd(memory, e.i32(byte)), align),
                          b.CreatePtrAdd(map, e.i64(byte)), align);
-  // The copy engine may know the map as it was.
-  b.CreateIntrinsic(nvvm_fence_proxy_tensormap_generic_release_gpu, {});
-  b.CreateIntrinsic(nvvm_fence_proxy_tensormap_generic_acquire_gpu,
-                    {b.CreateAddrSpaceCast(map, b.getPtrTy()), e.i32(kTensorMapBytes)});
 }
 
+/// Where the map is now.
 llvm::Value* mapInBlock(Emitter& e, size_t index) {
-  const auto maps = static_cast<int64_t>(e.roles().madeMaps().size());
-  llvm::Value* block = e.b.CreateLoad(e.b.getInt32Ty(), e.roles().madeBlock);
-  llvm::Value* byte = e.b.CreateMul(e.b.CreateZExt(block, e.b.getInt64Ty()), e.i64(maps * kTensorMapBytes));
-  return e.b.CreatePtrAdd(mapMemory(e), e.b.CreateAdd(byte, e.i64(static_cast<int64_t>(index) * kTensorMapBytes)));
+  llvm::IRBuilder<>& b = e.b;
+  auto wide = [&](llvm::AllocaInst* number) { return b.CreateZExt(b.CreateLoad(b.getInt32Ty(), number), b.getInt64Ty()); };
+  llvm::Value* block = b.CreateMul(wide(e.roles().madeBlock), e.i64(blockBytes(e)));
+  llvm::Value* place = b.CreateAdd(wide(e.roles().madeMaps()[index].place), e.i64(static_cast<int64_t>(index) * kPlaces));
+  return b.CreatePtrAdd(mapMemory(e), b.CreateAdd(block, b.CreateMul(place, e.i64(kTensorMapBytes))));
+}
+
+/// Moves the map to its next place, which no copy reads any more.
+void moveOn(Emitter& e, const MadeMap& made) {
+  llvm::IRBuilder<>& b = e.b;
+  llvm::Value* next = b.CreateAdd(b.CreateLoad(b.getInt32Ty(), made.place), e.i32(1));
+  next = b.CreateAnd(next, e.i32(kPlaces - 1));
+  b.CreateStore(next, made.place);
+  emitIf(e, b.CreateICmpEQ(next, e.i32(0)), [&] {
+    for (Value ring : made.rings) waitForFills(e, ring);
+  });
+}
+
+/// Another description follows, with nothing between them that could copy.
+bool isFollowed(TmaDescribeOp op) {
+  for (Operation* next = op->getNextNode(); next && next->getNumRegions() == 0; next = next->getNextNode()) {
+    if (isa<TmaDescribeOp>(next)) return true;
+    if (isa<TmaLoadOp>(next)) return false;
+  }
+  return false;
+}
+
+/// The copy engine may know the maps as they were.
+void makeKnown(Emitter& e, ArrayRef<size_t> maps) {
+  llvm::IRBuilder<>& b = e.b;
+  b.CreateIntrinsic(llvm::Intrinsic::nvvm_fence_proxy_tensormap_generic_release_gpu, {});
+  for (size_t map : maps)
+    b.CreateIntrinsic(llvm::Intrinsic::nvvm_fence_proxy_tensormap_generic_acquire_gpu,
+                      {b.CreateAddrSpaceCast(mapInBlock(e, map), b.getPtrTy()), e.i32(kTensorMapBytes)});
 }
 
 }  // namespace
@@ -158,8 +191,11 @@ void takeMadeMaps(Emitter& e) {
   KernelRoles& roles = e.roles();
   if (roles.madeMaps().empty()) return;
   roles.madeBlock = e.variable("made.block");
-  for (MadeMap& made : roles.madeMaps())
+  roles.madeChanged = e.variable("made.changed", e.b.getInt1Ty());
+  for (MadeMap& made : roles.madeMaps()) {
+    made.place = e.variable("made.place");
     for (int n = 0; n < 2 * made.map.rank; ++n) made.written.push_back(e.variable("made.number", e.b.getInt64Ty()));
+  }
   byCopyingThread(e, [&] {
     llvm::IRBuilder<>& b = e.b;
     llvm::Function* function = b.GetInsertBlock()->getParent();
@@ -188,23 +224,33 @@ void takeMadeMaps(Emitter& e) {
 }
 
 void writeMadeMaps(Emitter& e, TmaDescribeOp op) {
-  for (auto [index, made] : llvm::enumerate(e.roles().madeMaps())) {
-    if (made.view != op.getView().getDefiningOp()) continue;
-    const size_t at = index;
-    const MadeMap& map = made;
-    byCopyingThread(e, [&] {
-      llvm::IRBuilder<>& b = e.b;
+  KernelRoles& roles = e.roles();
+  const bool isLast = !isFollowed(op);
+  byCopyingThread(e, [&] {
+    llvm::IRBuilder<>& b = e.b;
+    for (auto [index, made] : llvm::enumerate(roles.madeMaps())) {
+      if (made.view != op.getView().getDefiningOp()) continue;
+      roles.madeUnknown.push_back(index);
+      const size_t at = index;
+      const MadeMap& map = made;
       const SmallVector<llvm::Value*> numbers = numbersOf(e, map);
       llvm::Value* changed = b.getFalse();
       for (auto [number, before] : llvm::zip(numbers, map.written))
         changed = b.CreateOr(changed, b.CreateICmpNE(number, b.CreateLoad(b.getInt64Ty(), before)));
       emitIf(e, changed, [&] {
         for (auto [number, before] : llvm::zip(numbers, map.written)) b.CreateStore(number, before);
-        for (Value ring : map.rings) waitForFills(e, ring);
+        b.CreateStore(b.getTrue(), roles.madeChanged);
+        moveOn(e, map);
         write(e, map, e.scalar(op.getMemory()), mapInBlock(e, at), numbers);
       });
+    }
+    if (!isLast) return;
+    emitIf(e, b.CreateLoad(b.getInt1Ty(), roles.madeChanged), [&] {
+      makeKnown(e, roles.madeUnknown);
+      b.CreateStore(b.getFalse(), roles.madeChanged);
     });
-  }
+    roles.madeUnknown.clear();
+  });
 }
 
 void giveBackMadeMaps(Emitter& e) {

@@ -105,7 +105,7 @@ LogicalResult KernelRoles::readRings(func::FuncOp kernel, int numWarps) {
 size_t KernelRoles::madeMap(const TmaBox& box, Value ring) {
   auto made = box.made.getDefiningOp<MakeViewOp>();
   auto it = llvm::find_if(made_, [&](const MadeMap& m) { return m.view == made && m.map == box.map; });
-  if (it == made_.end()) it = made_.insert(made_.end(), {made, box.map, {}, {}});
+  if (it == made_.end()) it = made_.insert(made_.end(), {made, box.map, {}});
   it->rings.insert(ring);
   return static_cast<size_t>(it - made_.begin());
 }

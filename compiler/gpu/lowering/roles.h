@@ -24,7 +24,8 @@ struct MadeMap {
   MakeViewOp view;
   TensorMapInfo map;                          ///< `dims` are the view's; no param
   llvm::SmallSetVector<mlir::Value, 2> rings;  ///< that copies with it fill
-  llvm::SmallVector<llvm::AllocaInst*> written;  ///< the values (i64) that it was last written with
+  llvm::SmallVector<llvm::AllocaInst*> written = {};  ///< the values (i64) that it was last written with
+  llvm::AllocaInst* place = nullptr;                  ///< i32: which of its places it is in
 };
 
 class KernelRoles {
@@ -59,6 +60,8 @@ class KernelRoles {
   llvm::Value* tickets = nullptr;  ///< TicketCounter
   llvm::Value* program[3] = {};    ///< ids inside a work loop, null outside
   llvm::AllocaInst* madeBlock = nullptr;  ///< i32, in the copying thread: the block with this program's maps
+  llvm::AllocaInst* madeChanged = nullptr;  ///< i1: some map is not what the copy engine knows
+  llvm::SmallVector<size_t> madeUnknown;    ///< maps that it may not know
   llvm::DenseMap<mlir::Value, RingCursor> cursors;
   /// Chunks that copies have loaded into registers and not yet stored: the loads of the next copy start first.
   struct ReadChunk {

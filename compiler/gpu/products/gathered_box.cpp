@@ -16,7 +16,7 @@
 #include "compiler/analysis/memory_roots.h"
 #include "compiler/gpu/access/counts.h"
 #include "compiler/gpu/access/launch_views.h"
-#include "compiler/gpu/access/not_negative.h"
+#include "compiler/gpu/products/outer_dims.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Matchers.h"
 
@@ -25,29 +25,19 @@ using namespace mlir;
 
 namespace {
 
-/// Elements along a dim that nothing bounds: rows of so many begin and end at multiples of 16 bytes.
-constexpr int64_t kAnySize = INT32_MAX & ~int64_t{15};
-
 /// What is known of one dim of a gathered matrix.
 struct Side {
   int64_t first = 0;               ///< of what counts its elements in the offsets
   LinearForm place;                ///< what the pointer adds, in elements along this dim
-  std::optional<LinearForm> room;  ///< as many elements the mask lets pass
-};
-
-/// A dim in front of rows and columns: matrices of which a program has one, `count` of them away from the first.
-struct Outer {
-  Value count;
-  SmallVector<Value> factors;  ///< with `factor`, and the stride of rows where it counts rows, its stride
-  int64_t factor = 1;
-  bool countsRows = false;
+  std::optional<Bound> bound;      ///< of the mask
+  std::optional<LinearForm> room;  ///< as many elements it lets pass
 };
 
 /// A box of a view, found and not made yet.
 struct Found {
   Value root;
   LinearForm box[2], rest[2], dims[2];
-  SmallVector<Outer, 3> outer;
+  SmallVector<OuterDim, 3> outer;
 };
 
 class BoxRaiser {
@@ -67,9 +57,11 @@ class BoxRaiser {
     Found apart = found;
     notNegative_.rely(true);
     divideAll(apart);
+    chooseRooms(apart);
     if (haveRunForward() && divideOuter(apart) && isOfLaunch(apart) && isBefore(apart)) return emit(apart, places);
     notNegative_.rely(false);
     divideAll(found);
+    chooseRooms(found);
     if (!loop_ || !haveRunForward()) return {};
     setDims(found);
     return isBefore(found) ? emit(found, places) : Value();
@@ -84,7 +76,7 @@ class BoxRaiser {
   bool isBefore(const Found& found) const {
     for (int d : {0, 1})
       if (!isBefore(found.rest[d]) || !isBefore(found.dims[d])) return false;
-    auto factorsAreBefore = [&](const Outer& outer) {
+    auto factorsAreBefore = [&](const OuterDim& outer) {
       return llvm::all_of(outer.factors, [&](Value factor) { return isBefore(factor); });
     };
     return isBefore(found.root) && (!stride_ || isBefore(stride_)) && llvm::all_of(found.outer, factorsAreBefore);
@@ -205,10 +197,27 @@ class BoxRaiser {
     SmallVector<Bound, 2> bounds;
     if (!boundsOf(mask, bounds)) return false;
     for (const Bound& bound : bounds) {
-      if (sides_[bound.count.dim].room) return false;
-      setRoom(bound);
+      Side& side = sides_[bound.count.dim];
+      if (side.room || side.bound) return false;
+      side.bound = bound;
     }
     return true;
+  }
+  /// What the mask's bounds leave. Of a bound that is the smallest of several, `min(L, T - chunk * L)`, one that makes a
+  /// view of the launch is as good where nobody looks at elements behind the others.
+  void chooseRooms(const Found& found) {
+    for (int d : {0, 1}) {
+      const std::optional<Bound>& bound = sides_[d].bound;
+      if (!bound) continue;
+      const SmallVector<Bound, 2> parts = partsOf(*bound);
+      auto isEnough = [&](const Bound& part) {
+        setRoom(part);
+        return isOfLaunch(sides_[d].room->plus(found.box[d])) && llvm::all_of(parts, [&](const Bound& other) {
+                 return other == part || (isa<GatherOp>(op_) && isStoredWithin(op_->getResult(0), d, other));
+               });
+      };
+      if (parts.size() < 2 || llvm::none_of(parts, isEnough)) setRoom(*bound);
+    }
   }
 
   // ---- pointers
@@ -325,32 +334,14 @@ class BoxRaiser {
            isOfLaunch(found.rest[0]) && isOfLaunch(found.rest[1]);
   }
 
-  /// A number that changes from program to program, times what the launch knows: a dim of its own.
-  std::optional<Outer> outerOf(Value symbol, int64_t factor, bool countsRows) const {
-    Outer outer{{}, {}, factor, countsRows};
-    SmallVector<Value> pending{symbol};
-    while (!pending.empty()) {
-      Value v = numberBehind(pending.pop_back_val());
-      auto product = v.getDefiningOp<arith::MulIOp>();
-      if (ir::isOfLaunch(v)) {
-        outer.factors.push_back(v);
-      } else if (product) {
-        pending.append({product.getLhs(), product.getRhs()});
-      } else {
-        if (std::exchange(outer.count, v)) return std::nullopt;
-      }
-    }
-    return factor > 0 && outer.count && isCount(outer.count) ? std::optional(outer) : std::nullopt;
-  }
   /// Moves to dims of their own what keeps the view from being the same for all programs.
   bool divideOuter(Found& found) const {
     setDims(found);
     for (int d : {0, 1}) {
       const bool countsRows = d != unit_;
       auto take = [&](LinearForm& from, const std::pair<Value, int64_t>& symbol) {
-        auto outer = outerOf(symbol.first, symbol.second, countsRows);
-        if (!outer || found.outer.size() == 3) return false;
-        found.outer.push_back(*outer);
+        auto outer = outerDim(symbol.first, symbol.second, countsRows, notNegative_);
+        if (!outer || !addOuterDim(found.outer, *outer, 3)) return false;
         from.add(symbol.first, -symbol.second);
         return true;
       };
@@ -363,7 +354,8 @@ class BoxRaiser {
       // What nothing bounds may be more elements away than 31 bits hold, though few matrices.
       if (sides_[d].room) continue;
       for (const auto& symbol : SmallVector<std::pair<Value, int64_t>, 4>(found.box[d].symbols))
-        if (auto outer = outerOf(symbol.first, symbol.second, countsRows); outer && !outer->factors.empty())
+        if (auto outer = outerDim(symbol.first, symbol.second, countsRows, notNegative_);
+            outer && !outer->factors.empty())
           if (!take(found.box[d], symbol)) return false;
     }
     setDims(found);
@@ -373,18 +365,7 @@ class BoxRaiser {
   // ---- the view
 
   Value emit(OpBuilder& b, const LinearForm& form, bool narrow) const {
-    const Location loc = op_->getLoc();
-    const Type type = narrow ? b.getI32Type() : b.getI64Type();
-    Value sum;
-    auto number = [&](int64_t n) -> Value { return arith::ConstantOp::create(b, loc, b.getIntegerAttr(type, n)); };
-    for (auto [symbol, factor] : form.symbols) {
-      Value v = symbol;
-      if (v.getType() != type) v = arith::ExtSIOp::create(b, loc, type, v);
-      if (factor != 1) v = arith::MulIOp::create(b, loc, v, number(factor));
-      sum = sum ? arith::AddIOp::create(b, loc, sum, v).getResult() : v;
-    }
-    if (!sum) return number(form.constant);
-    return form.constant ? arith::AddIOp::create(b, loc, sum, number(form.constant)).getResult() : sum;
+    return emitSum(b, op_->getLoc(), form, narrow);
   }
   static bool isNarrow(const LinearForm& form) {
     return llvm::all_of(form.symbols, [](const auto& s) { return s.first.getType().isInteger(32); });
@@ -401,7 +382,7 @@ class BoxRaiser {
       };
       if (front->getParentOp() != outer || !fixed(found.root) || (stride_ && !fixed(stride_))) break;
       if (!all(found.rest[0]) || !all(found.rest[1]) || !all(found.dims[0]) || !all(found.dims[1])) break;
-      if (!llvm::all_of(found.outer, [&](const Outer& o) { return llvm::all_of(o.factors, fixed); })) break;
+      if (!llvm::all_of(found.outer, [&](const OuterDim& o) { return llvm::all_of(o.factors, fixed); })) break;
       front = outer;
     }
     return front;
@@ -423,18 +404,9 @@ class BoxRaiser {
       start = PtrAddOp::create(b, loc, start, arith::MulIOp::create(b, loc, emit(b, rows, false), stride));
     if (!columns.symbols.empty() || columns.constant) start = PtrAddOp::create(b, loc, start, emit(b, columns, false));
     SmallVector<Value> sizes, strides;
-    for (const Outer& outer : found.outer) {
-      LinearForm each;
-      each.constant = outer.factor;
-      Value far = emit(b, each, false);
-      for (Value factor : outer.factors) {
-        LinearForm one;
-        one.add(factor, 1);
-        far = arith::MulIOp::create(b, loc, far, emit(b, one, false));
-      }
-      if (outer.countsRows) far = arith::MulIOp::create(b, loc, far, stride);
+    for (const OuterDim& outer : found.outer) {
       sizes.push_back(wide(kAnySize));
-      strides.push_back(far);
+      strides.push_back(outerStride(b, loc, outer, stride));
     }
     for (int d : {0, 1}) {
       sizes.push_back(emit(b, found.dims[d], false));
@@ -445,7 +417,7 @@ class BoxRaiser {
     if (ArrayRef<int32_t> relied = notNegative_.relied(); !relied.empty())
       view.getDefiningOp()->setAttr(kPositiveArgumentsAttr, b.getDenseI32ArrayAttr(relied));
     b.setInsertionPoint(op_);
-    for (const Outer& outer : found.outer) places.push_back(outer.count);
+    for (const OuterDim& outer : found.outer) places.push_back(outerPlace(b, loc, outer));
     for (int d : {0, 1}) places.push_back(emit(b, found.box[d], isNarrow(found.box[d])));
     return view;
   }

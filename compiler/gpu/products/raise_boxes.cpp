@@ -8,12 +8,18 @@
 // well off as they are. In such a kernel other matrices become boxes as well, where the launch knows their views: those
 // gathered outside of loops (operands, tiles added to results), and what is stored. Whether there are roles in the end,
 // without which boxes are no better, shows later (pipeline.cpp takes them back).
+//
+// Views that the kernel makes itself, of a matrix of which every program has its own, become parts of a view of all of
+// them (common_views.h) where bulk copies can then copy their boxes: its tensor map comes from the launch, and nobody
+// has to write one for each program.
 #include "compiler/analysis/facts.h"
 #include "compiler/gpu/access/launch_views.h"
 #include "compiler/gpu/access/tma_box.h"
 #include "compiler/gpu/dot_passes.h"
+#include "compiler/gpu/products/common_views.h"
 #include "compiler/gpu/products/gathered_box.h"
 #include "compiler/lowering/elementwise.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 #include "mlir/Pass/Pass.h"
 
@@ -29,13 +35,15 @@ class RaiseBoxesPass : public PassWrapper<RaiseBoxesPass, OperationPass<func::Fu
   StringRef getDescription() const override { return "make boxes of views of matrices that loops of products gather"; }
 
   void runOnOperation() override {
+    common_.clear();
     SmallVector<scf::ForOp> loops;
     getOperation().walk([&](scf::ForOp loop) {
       if (!loop.getBody()->getOps<DotOp>().empty()) loops.push_back(loop);
     });
     bool isRaised = false;
     for (scf::ForOp loop : loops) isRaised |= raise(loop);
-    if (isRaised) {
+    const bool isCommon = readCommonViews(loops);
+    if (isRaised || isCommon) {
       raiseBeside();
       getOperation()->setAttr(kRaisedBoxesAttr, UnitAttr::get(&getContext()));
     }
@@ -85,6 +93,69 @@ class RaiseBoxesPass : public PassWrapper<RaiseBoxesPass, OperationPass<func::Fu
     store.getView().getDefiningOp()->setAttr(kOfLaunchAttr, UnitAttr::get(store.getContext()));
     return beginsAtUnits(store.getView(), store.getIndices(), facts) &&
            tmaBox(store.getView(), type.getShape(), type.getElementType(), facts, /*isStore=*/true);
+  }
+
+  // ---- views of matrices of one program
+
+  /// A box of the same matrix in a view that all programs share; null: bulk copies cannot copy it.
+  template <class Access>
+  Access commonBox(Access access, llvm::function_ref<Access(OpBuilder&, Value, ValueRange)> make) {
+    auto view = access.getView().template getDefiningOp<MakeViewOp>();
+    if (!view || !isMadeInKernel(view)) return {};
+    const auto known = common_.find(view);
+    const auto common = known != common_.end() ? known->second : makeCommonView(view, Facts(getOperation()));
+    common_[view] = common;
+    if (!common) return {};
+    SmallVector<Value> indices(common->places);
+    indices.append(access.getIndices().begin(), access.getIndices().end());
+    OpBuilder b(access);
+    Access box = make(b, common->view, indices);
+    if (isBulk(box, Facts(getOperation()))) return box;
+    box->erase();
+    return {};
+  }
+  bool readCommon(LoadOp load) {
+    auto type = dyn_cast<RankedTensorType>(load.getType());
+    if (!type || type.getRank() != 2 || load.getPad()) return false;
+    LoadOp box = commonBox<LoadOp>(load, [&](OpBuilder& b, Value view, ValueRange indices) {
+      return LoadOp::create(b, load.getLoc(), type, view, indices, /*pad=*/FloatAttr(), load.getCache());
+    });
+    if (!box) return false;
+    load.replaceAllUsesWith(box.getResult());
+    load->erase();
+    return true;
+  }
+  bool writeCommon(StoreOp store) {
+    auto type = dyn_cast<RankedTensorType>(store.getValue().getType());
+    if (!type || type.getRank() != 2) return false;
+    StoreOp box = commonBox<StoreOp>(store, [&](OpBuilder& b, Value view, ValueRange indices) {
+      return StoreOp::create(b, store.getLoc(), store.getValue(), view, indices, store.getCache());
+    });
+    if (!box) return false;
+    store->erase();
+    return true;
+  }
+  /// Whether boxes that loops of products read have become such; then others of the kernel have, too.
+  bool readCommonViews(ArrayRef<scf::ForOp> loops) {
+    SmallVector<LoadOp> ofLoops, others;
+    SmallVector<StoreOp> stores;
+    getOperation().walk([&](Operation* op) {
+      if (auto load = dyn_cast<LoadOp>(op)) {
+        auto loop = dyn_cast<scf::ForOp>(op->getParentOp());
+        (loop && llvm::is_contained(loops, loop) ? ofLoops : others).push_back(load);
+      } else if (auto store = dyn_cast<StoreOp>(op); store && !op->getParentOfType<LoopLikeOpInterface>()) {
+        stores.push_back(store);  // in loops consumers would wait for the copy of the iteration before
+      }
+    });
+    bool any = false;
+    for (LoadOp load : ofLoops) any |= readCommon(load);
+    if (any) {
+      for (LoadOp load : others) readCommon(load);
+      for (StoreOp store : stores) writeCommon(store);
+    }
+    for (const auto& [view, common] : common_)
+      if (common && common->view.use_empty()) common->view.getDefiningOp()->erase();
+    return any;
   }
 
   /// Matrices outside of loops (operands, and tiles added to results: producers can load both), and tiles that are
@@ -146,6 +217,8 @@ class RaiseBoxesPass : public PassWrapper<RaiseBoxesPass, OperationPass<func::Fu
     }
     return isRaised;
   }
+
+  llvm::MapVector<Operation*, std::optional<CommonView>> common_;  ///< of views that were asked for
 };
 
 }  // namespace
