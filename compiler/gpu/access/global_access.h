@@ -4,6 +4,10 @@
 
 namespace tile::ir {
 
+/// On a store: threads write what they hold. In a kernel whose rings take all of the shared memory there is none to
+/// bring results into rows that are written as a whole.
+inline constexpr llvm::StringLiteral kAsComputedAttr = "tile.as_computed";
+
 struct GlobalAccess {
   AccessWidth width;
   mlir::Value tile;  ///< what is read or written

@@ -169,7 +169,7 @@ bool AccessLayouts::scattersShortRows(Operation* op, const Layout& own, const La
 
 bool AccessLayouts::serves(Operation* op, const Layout& own, const Layout& best, bool isStore) const {
   auto access = accessOf(op, facts_);
-  if (!access || own == best) return true;
+  if (!access || own == best || op->hasAttr(kAsComputedAttr)) return true;
   int bytes = elementBytes(access->tile.getType());
   bool isSmall = tileBytes(access->tile.getType()) <= kSmallTileBytes;
   if (isSmall && !isStore) return true;

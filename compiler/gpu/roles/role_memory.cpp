@@ -96,6 +96,8 @@ static bool readsMoreStages(const LoadGroup& group, scf::ForOp loop, int wish) {
   return kFewest <= wish && wish <= kMost && llvm::hasSingleElement(loop.getOps<MmaOp>()) && !readsLargeTiles(loop);
 }
 
+bool isResult(Operation* op) { return isa<StoreOp>(op) && !op->getParentOfType<LoopLikeOpInterface>(); }
+
 MemoryPlan planMemory(func::FuncOp func, const RingGroups& groups, const std::vector<BulkStore>& stores,
                       const MemoryWishes& wishes, std::vector<int>& rawRings) {
   MemoryPlan plan;
@@ -144,7 +146,10 @@ MemoryPlan planMemory(func::FuncOp func, const RingGroups& groups, const std::ve
     if (isOnly) staging.host = hostOf(store, groups);
     plan.stagings.push_back(std::move(staging));
   }
-  auto isStaged = [&](Operation* op) { return llvm::any_of(stores, [&](const BulkStore& s) { return s.op == op; }); };
+  auto isStaged = [&](Operation* op) {
+    if (wishes.storesAsComputed && isResult(op)) return true;
+    return llvm::any_of(stores, [&](const BulkStore& s) { return s.op == op; });
+  };
   auto copiesFromMade = [](const LoadGroup& group) {
     return !group.byThreads && llvm::any_of(group.loads, [](Operation* op) {
       auto load = dyn_cast<LoadSharedOp>(op);

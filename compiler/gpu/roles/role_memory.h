@@ -9,7 +9,10 @@ namespace tile::ir {
 struct MemoryWishes {
   int64_t sharedBytes;  ///< of a multiprocessor
   int stages;           ///< of a ring in a loop
+  bool storesAsComputed = false;  ///< results leave without shared memory (kAsComputedAttr)
 };
+/// A store outside of loops.
+bool isResult(mlir::Operation* op);
 /// Everything the kernel would like to have. `rawRings`: by ring, the index of the one its tiles are turned from, or
 /// -1.
 MemoryPlan planMemory(mlir::func::FuncOp func, const RingGroups& groups, const std::vector<BulkStore>& stores,

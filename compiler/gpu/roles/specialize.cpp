@@ -16,6 +16,7 @@
 #include "compiler/gpu/roles/specialize.h"
 
 #include "compiler/dialect/warps.h"
+#include "compiler/gpu/access/global_access.h"
 #include "compiler/gpu/access/tma_box.h"
 #include "compiler/gpu/dot_passes.h"
 #include "compiler/gpu/forms/shared_memory.h"
@@ -83,6 +84,10 @@ class Specializer {
     markShared(func_, plan->groups.groups(), plan->slice, facts);
     if (!options_.fewPrograms)  // they are all there at the same time
       plan->bands = bandsOf(func_, plan->groups.groups(), plan->slice, plan->roles.programs);
+    if (plan->storesAsComputed)
+      func_.walk([](StoreOp store) {
+        if (isResult(store)) store->setAttr(kAsComputedAttr, UnitAttr::get(store.getContext()));
+      });
     tellWishes(plan->memory);
     const RegisterEstimate registers = estimateRegisters(func_, numWarps);
     tellRegisters(registers, plan->roles);
@@ -95,13 +100,20 @@ class Specializer {
 
   /// Rings, buffers and registers for the kernel; nullopt if no plan for roles fits. Staging buffers for stored tiles,
   /// which are used once in a program, are given up where they would leave no room for roles, or only one stage for a
-  /// loop.
+  /// loop; if that is not enough, results leave as they are computed.
   std::optional<RoleDecisions> decide(const std::vector<BulkStore>& stores, int numWarps) {
     std::optional<RoleDecisions> plan = decideAmongHosts(stores, numWarps);
     if (stores.empty() || (plan && !hasAloneRing(plan->memory))) return plan;
+    auto isBetter = [&](const std::optional<RoleDecisions>& other) {
+      return other && (!plan || other->memory.stagesInLoops() > plan->memory.stagesInLoops());
+    };
     std::optional<RoleDecisions> other = decideAmongHosts({}, numWarps);
-    if (other && (!plan || other->memory.stagesInLoops() > plan->memory.stagesInLoops())) return other;
-    return plan;  // decisions move and are not copied: slices point into their groups
+    if (isBetter(other)) plan = std::move(other);  // decisions move and are not copied: slices point into their groups
+    if (!plan || !hasAloneRing(plan->memory)) return plan;
+    storesAsComputed_ = true;
+    other = decideAmongHosts({}, numWarps);
+    storesAsComputed_ = false;
+    return isBetter(other) ? std::move(other) : std::move(plan);
   }
 
   /// Whether some loop has a ring of one stage only, so that its copies do not overlap with its products.
@@ -171,7 +183,7 @@ class Specializer {
     if (plans.empty()) return std::nullopt;
     std::vector<int> rawRings;
     const MemoryPlan wanted =
-        planMemory(func_, groups, stores, {target_.maxSharedBytes, options_.defaultStages}, rawRings);
+        planMemory(func_, groups, stores, {target_.maxSharedBytes, options_.defaultStages, storesAsComputed_}, rawRings);
     MemoryPlan memory = wanted;
     const RegisterEstimate registers = estimateRegisters(func_, numWarps);
     const bool isAsked = keepAskedPrograms(plans, memory);
@@ -205,8 +217,10 @@ class Specializer {
       if (!group.turned.empty()) turnedGroups.push_back(group);
     std::optional<RoleSlice> turner;
     if (!turnedGroups.empty()) turner.emplace(func_, turnedGroups);
-    return RoleDecisions{std::move(groups), std::move(slice), std::move(turnedGroups), std::move(turner),      stores,
-                         std::move(memory), roles,            std::move(alternating),  byThreads_, std::move(rawRings)};
+    RoleDecisions plan{std::move(groups), std::move(slice), std::move(turnedGroups), std::move(turner),      stores,
+                       std::move(memory), roles,            std::move(alternating),  byThreads_, std::move(rawRings)};
+    plan.storesAsComputed = storesAsComputed_;
+    return plan;
   }
 
   /// Shared memory of each of `programs` on a multiprocessor, without what conversions turned out to need.
@@ -410,6 +424,7 @@ class Specializer {
   const Target& target_;
   const CompileOptions& options_;
   bool isAsked_ = false;  ///< some loop around copies has the hint
+  bool storesAsComputed_ = false;  ///< of the plan that is being made
   std::optional<RegisterEstimate> spilling_;  ///< a plan was refused: its one warpgroup on the multiprocessor spills
   bool isAlone_ = false;  ///< a multiprocessor would hold one program only, with or without roles
   llvm::DenseSet<Operation*> byThreads_, turned_;

@@ -51,6 +51,7 @@ struct RoleDecisions {
   llvm::DenseSet<mlir::Operation*> byThreads;    ///< copies that the producer's threads make
   std::vector<int> rawRings;                     ///< by ring: index in `memory` of the one it is turned from; -1: none
   Bands bands = {};                              ///< of the grid
+  bool storesAsComputed = false;                 ///< kAsComputedAttr
 };
 /// Rewrites the kernel; nothing can fail any more.
 void rewriteWithRoles(mlir::func::FuncOp func, RoleDecisions& plan);
