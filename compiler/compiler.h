@@ -36,6 +36,7 @@ struct CompileOptions {
   bool useTma = true;          ///< false: no bulk tensor copies (for arguments they cannot take)
   bool fewPrograms = false;    ///< for launches of at most one program per multiprocessor: each has one for itself
   bool raiseBoxes = true;      ///< false: what a kernel gathers through pointers stays gathered, though it be a box
+  bool crowdedRoles = true;    ///< false: programs with roles share a multiprocessor where registers are sure to suffice
   int64_t reservedSharedBytes = 0;  ///< that rings of a producer leave free: what conversions turned out to need
   bool lineInfo = false;       ///< source lines for profilers
   bool fastMath = true;        ///< approximate exp2, log2, div, rsqrt ... on the GPU (about 2 ulp in f32; these flush

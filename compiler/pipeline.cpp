@@ -321,15 +321,21 @@ class GpuPasses {
   mlir::OwningOpRef<mlir::ModuleOp> spare_;
 };
 
-/// GPU passes and the assembler. `given`: the module as it came, which the passes rewrite. `fitsOneWarp` becomes
-/// stepsFitOneWarp.
+/// What the passes learn of another choice that may be worth a try.
+struct Learnt {
+  bool fitsOneWarp = false;  ///< stepsFitOneWarp
+  bool isCrowded = false;    ///< kCrowdedAttr
+};
+
+/// GPU passes and the assembler. `given`: the module as it came, which the passes rewrite.
 Result<KernelBinary> compileGpuOnce(mlir::ModuleOp module, mlir::ModuleOp given, mlir::func::FuncOp kernel,
                                     KernelBinary binary, const Target& target, const CompileOptions& options,
-                                    const Observer& observer, DiagnosticCollector& diagnostics, bool& fitsOneWarp) {
+                                    const Observer& observer, DiagnosticCollector& diagnostics, Learnt& learnt) {
   const std::string entry = binary.entry;
   GpuPasses passes(module, given, kernel, entry, target, options, observer, diagnostics);
   if (auto error = passes.run()) return *error;
-  fitsOneWarp = stepsFitOneWarp(passes.kernel(), target.lanes, options);
+  learnt.fitsOneWarp = stepsFitOneWarp(passes.kernel(), target.lanes, options);
+  learnt.isCrowded = passes.kernel()->hasAttr(kCrowdedAttr);
   binary.varies_with_grid = passes.kernel()->hasAttr(kVariesWithGridAttr);
   observer.dump("gpu", passes.module().getOperation());
   return assembleGpu(passes.module(), passes.kernel(), std::move(binary), target, options, observer, diagnostics);
@@ -355,14 +361,20 @@ bool lacksRegistersForRoles(const KernelBinary& first) {
   return hasRoles(first) && (serialises(first.resources) || spilledBytes(first.resources) > kManyBytes);
 }
 
+/// Whether consumers of roles spill because many programs share the registers.
+bool lacksRegistersForPrograms(const KernelBinary& first, const Learnt& learnt) {
+  constexpr int kFewBytes = 48;
+  return learnt.isCrowded && spilledBytes(first.resources) > kFewBytes;
+}
+
 /// Whether the second code is kept. Without roles: if it spills a quarter or less, and its products run on. Twice as many
-/// warps: if it spills a quarter or less of what the first did. One: if it does not spill, and as many programs as a
-/// multiprocessor can have, have the registers (few programs have them).
+/// warps, or fewer programs with roles: if it spills a quarter or less of what the first did. One: if it does not spill,
+/// and as many programs as a multiprocessor can have, have the registers (few programs have them).
 bool isKept(const KernelBinary& first, const KernelBinary& other, const Target& target, const CompileOptions& options) {
   constexpr int kPrograms = 32;
   const int before = spilledBytes(first.resources), now = spilledBytes(other.resources);
   if (hasRoles(first) && !hasRoles(other)) return !serialises(other.resources) && 4 * now <= before;
-  if (other.threads > first.threads) return 4 * now <= before;
+  if (other.threads >= first.threads) return 4 * now <= before;
   return now <= before &&
          (options.fewPrograms ||
           (other.resources.registers > 0 && static_cast<uint32_t>(other.resources.registers * target.lanes * kPrograms) <=
@@ -376,6 +388,7 @@ std::string whyKept(const KernelBinary& first, const KernelBinary& second, const
     return serialises(first.resources)
                ? "no producer warps: consumers have too few registers, and products wait for each other"
                : "no producer warps: consumers spill " + spilled;
+  if (hasRoles(first)) return "fewer programs on a multiprocessor: consumers of more spill " + spilled;
   const int warps = static_cast<int>(second.threads) / target.lanes;
   return warps == 1 ? "one warp: steps of a loop are too small for several, which would wait for each other"
                     : std::to_string(warps) + " warps: threads of half as many spill " + spilled;
@@ -387,22 +400,23 @@ Result<KernelBinary> compileGpu(mlir::ModuleOp module, mlir::func::FuncOp kernel
                                 const Target& target, const CompileOptions& options, const Observer& observer,
                                 DiagnosticCollector& diagnostics) {
   mlir::OwningOpRef<mlir::ModuleOp> given = module.clone();
-  bool fitsOneWarp = false;
+  Learnt learnt;
   std::vector<Diagnostic> warnings;  // of the first code: nobody wants them of code that is not kept
   CompileOptions held = options;
   if (options.onRemark)
     held.onRemark = [&](const Diagnostic& d) {
       d.severity == Severity::warning ? warnings.push_back(d) : options.onRemark(d);
     };
-  auto first = compileGpuOnce(module, *given, kernel, binary, target, held, observer, diagnostics, fitsOneWarp);
+  auto first = compileGpuOnce(module, *given, kernel, binary, target, held, observer, diagnostics, learnt);
   auto keepFirst = [&] {
     for (const Diagnostic& d : warnings) options.onRemark(d);
     return std::move(first);
   };
   const bool isOurs = !options.numWarps && !(*findKernel(*given))->hasAttr("tile.num_warps");
-  const int warps = first && isOurs ? warpsToTry(*first, fitsOneWarp, target) : 0;
+  const int warps = first && isOurs ? warpsToTry(*first, learnt.fitsOneWarp, target) : 0;
   const bool withoutRoles = first && !warps && lacksRegistersForRoles(*first);
-  if (!warps && !withoutRoles) return keepFirst();
+  const bool withFewer = first && !warps && !withoutRoles && lacksRegistersForPrograms(*first, learnt);
+  if (!warps && !withoutRoles && !withFewer) return keepFirst();
   // What the second try says and dumps counts only if it is kept.
   std::vector<std::pair<std::string, std::string>> stages;
   StageSink later{options.stages ? options.stages->wants : nullptr,
@@ -410,12 +424,13 @@ Result<KernelBinary> compileGpu(mlir::ModuleOp module, mlir::func::FuncOp kernel
   CompileOptions with = options;
   if (warps) with.numWarps = warps;
   with.useTma &= !withoutRoles;
+  with.crowdedRoles &= !withFewer;
   with.onRemark = nullptr;
   if (options.stages) with.stages = &later;
   DiagnosticCollector quiet(module->getContext(), nullptr);
   mlir::OwningOpRef<mlir::ModuleOp> copy = given->clone();
   auto second = compileGpuOnce(*copy, *given, *findKernel(*copy), std::move(binary), target, with, Observer(with), quiet,
-                               fitsOneWarp);
+                               learnt);
   if (!second || !isKept(*first, *second, target, options)) return keepFirst();
   second->varies_with_grid = first->varies_with_grid;  // a given number of warps does not
   for (const auto& [stage, text] : stages) observer.dump(stage, text);

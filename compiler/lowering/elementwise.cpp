@@ -151,7 +151,7 @@ Results multiplyExtended(llvm::IRBuilderBase& b, Args a, bool isSigned) {
 llvm::Value* convertFloat(llvm::IRBuilderBase& b, Operation* op, llvm::Value* x) {
   Type from = op->getOperand(0).getType(), to = op->getResult(0).getType();
   if (isF8(from)) x = fp8ToF32(b, x, fp8Kind(from));
-  if (isF8(to)) return f32ToFp8(b, b.CreateFPCast(x, withElement(x->getType(), b.getFloatTy())), fp8Kind(to));
+  if (isF8(to)) return f32ToFp8(b, toF32ForFp8(b, x), fp8Kind(to));
   return b.CreateFPCast(x, resultType(b, op, {x}));
 }
 

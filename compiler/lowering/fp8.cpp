@@ -33,6 +33,18 @@ llvm::Value* fp8ToF32(llvm::IRBuilderBase& b, llvm::Value* bits, Fp8 kind) {
   return b.CreateSelect(negative, b.CreateFNeg(value), value);
 }
 
+llvm::Value* toF32ForFp8(llvm::IRBuilderBase& b, llvm::Value* x) {
+  llvm::Type *i32 = withElement(x->getType(), b.getInt32Ty()), *f32 = withElement(x->getType(), b.getFloatTy());
+  llvm::Value* nearest = b.CreateFPCast(x, f32);
+  if (!x->getType()->getScalarType()->isDoubleTy()) return nearest;
+  llvm::Value* back = b.CreateFPExt(nearest, x->getType());
+  auto magnitude = [&](llvm::Value* v) { return b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, v); };
+  llvm::Value* isAbove = b.CreateZExt(b.CreateFCmpOGT(magnitude(back), magnitude(x)), i32);
+  llvm::Value* isInexact = b.CreateZExt(b.CreateFCmpONE(back, x), i32);
+  llvm::Value* bits = b.CreateOr(b.CreateSub(b.CreateBitCast(nearest, i32), isAbove), isInexact);
+  return b.CreateBitCast(bits, f32);
+}
+
 llvm::Value* f32ToFp8(llvm::IRBuilderBase& b, llvm::Value* x, Fp8 kind) {
   const Format f = formatOf(kind);
   llvm::Type* i32 = withElement(x->getType(), b.getInt32Ty());

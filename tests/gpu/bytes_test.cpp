@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <limits>
 
+#include "runtime/float_types.h"
 #include "tests/gpu/kernels.h"
 #include "tests/gpu/simt.h"
 
@@ -102,6 +104,58 @@ TEST(Bytes, FloatsThatBecomeBytes) {
                 << values[size_t(i)] << " " << ends.low << " " << ends.high << " " << rounds << zeros;
           }
         }
+}
+
+/// The code of the 8-bit float nearest to x, of two as near the even one; the largest where x is beyond it.
+template <class F>
+uint8_t nearestCode(double x) {
+  auto valueOf = [](int code) {
+    F f;
+    const auto byte = static_cast<uint8_t>(code);
+    std::memcpy(&f, &byte, 1);
+    return static_cast<double>(static_cast<float>(f));
+  };
+  int best = 0;
+  for (int code = 1; code < 128; ++code) {
+    const double far = std::abs(std::abs(x) - valueOf(code)), before = std::abs(std::abs(x) - valueOf(best));
+    if (std::isfinite(valueOf(code)) && (far < before || (far == before && code % 2 == 0))) best = code;
+  }
+  return static_cast<uint8_t>(best | (std::signbit(x) ? 128 : 0));
+}
+
+template <class From, class To>
+void numbersBecomeFloatsOfBytes(const std::string& from, const std::string& to, const char* op,
+                                const std::vector<double>& numbers) {
+  const std::string n = std::to_string(numbers.size()), tile = "tensor<" + n + "x";
+  const std::string text =
+      "  %i = tile.iota : " + tile + "i32>\n  %x = tile.gather %p offsets %i : " + tile + "i32> : !tile.ptr<" + from +
+      "> -> " + tile + from + ">\n  %y = arith." + op + " %x : " + tile + from + "> to " + tile + to +
+      ">\n  tile.scatter %y, %o offsets %i : " + tile + "i32> : " + tile + to + ">, !tile.ptr<" + to + ">\n";
+  for (const char* target : {"sm_90a", "sm_80"}) {
+    SimtKernel k(
+        kernel("%p: !tile.ptr<" + from + "> {tile.align = 16 : i32}, %o: !tile.ptr<" + to + "> {tile.align = 16 : i32}",
+               text),
+        target, 4);
+    GuardedBuffer in(numbers.size() * sizeof(From)), out(numbers.size());
+    for (size_t i = 0; i < numbers.size(); ++i) in.as<From>()[i] = static_cast<From>(numbers[i]);
+    k.run({slot(in.data()), slot(out.data())}, 1);
+    for (size_t i = 0; i < numbers.size(); ++i)
+      ASSERT_EQ(out.as<uint8_t>()[i], nearestCode<To>(static_cast<double>(in.as<From>()[i])))
+          << from << " to " << to << ", " << target << ": " << numbers[i];
+  }
+}
+
+TEST(Bytes, NumbersThatBecomeFloatsOfBytes) {
+  std::vector<double> whole, fractions;
+  for (int i = -512; i < 512; ++i) whole.push_back(i < -500 ? i * 1000003. : i > 500 ? i * 77. : i);
+  for (int i = 0; i < 1024; ++i) {  // ties and what lies a little beside them
+    const double x = (1 + i % 32 / 16. + 1 / 16.) * std::ldexp(1., i / 64 - 8);
+    fractions.push_back((i % 2 ? -x : x) * (1 + (i % 3 - 1) * 1e-13));
+  }
+  numbersBecomeFloatsOfBytes<int32_t, fp8_e4m3>("i32", "f8E4M3FN", "sitofp", whole);
+  numbersBecomeFloatsOfBytes<int32_t, fp8_e5m2>("i32", "f8E5M2", "sitofp", whole);
+  numbersBecomeFloatsOfBytes<double, fp8_e4m3>("f64", "f8E4M3FN", "truncf", fractions);
+  numbersBecomeFloatsOfBytes<double, fp8_e5m2>("f64", "f8E5M2", "truncf", fractions);
 }
 
 }  // namespace

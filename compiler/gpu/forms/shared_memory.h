@@ -20,6 +20,8 @@ inline constexpr const char* kFromZeroAttr = "tile.from_zero";
 inline constexpr const char* kClusterAttr = "tile.cluster";
 /// On tile.specialize: consumers need nearly all their registers.
 inline constexpr const char* kTightAttr = "tile.tight";
+/// On a kernel with roles: the registers of as many programs on a multiprocessor may not suffice.
+inline constexpr const char* kCrowdedAttr = "tile.crowded";
 /// On load_shared and tma_load: the copy is the same for all programs of a cluster, each of which makes a part of it.
 inline constexpr const char* kMulticastAttr = "tile.multicast";
 

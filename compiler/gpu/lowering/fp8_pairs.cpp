@@ -2,6 +2,7 @@
 #include "compiler/gpu/lowering/fp8_pairs.h"
 
 #include "compiler/dialect/dialect.h"
+#include "compiler/lowering/fp8.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/TypeUtilities.h"
@@ -42,7 +43,8 @@ llvm::Value* halvesOf(llvm::IRBuilderBase& b, std::array<llvm::Value*, 2> x, boo
 }  // namespace
 
 bool hasFp8Pairs(const Target& target, Operation* op) {
-  if (!isa<arith::ExtFOp>(op) && !(isa<arith::TruncFOp>(op) && hasInstructions(target))) return false;
+  const bool makes = isa<arith::TruncFOp, arith::SIToFPOp, arith::UIToFPOp>(op) && isF8(elementOf(op->getResult(0)));
+  if (!isa<arith::ExtFOp>(op) && !(makes && hasInstructions(target))) return false;
   // Between the two 8-bit types there is no conversion; two ops never fold to one.
   return isF8(elementOf(op->getOperand(0))) != isF8(elementOf(op->getResult(0)));
 }
@@ -53,7 +55,11 @@ std::array<llvm::Value*, 2> convertFp8Pair(const Target& target, llvm::IRBuilder
   if (isF8(to)) {
     // The first operand becomes the upper byte.
     const auto id = isE4m3(to) ? llvm::Intrinsic::nvvm_ff_to_e4m3x2_rn : llvm::Intrinsic::nvvm_ff_to_e5m2x2_rn;
-    for (llvm::Value*& v : x) v = b.CreateFPCast(v, b.getFloatTy());
+    // Of integers those that f32 rounds are far above the largest 8-bit float.
+    for (llvm::Value*& v : x)
+      v = isa<arith::SIToFPOp>(op)   ? b.CreateSIToFP(v, b.getFloatTy())
+          : isa<arith::UIToFPOp>(op) ? b.CreateUIToFP(v, b.getFloatTy())
+                                     : toF32ForFp8(b, v);
     llvm::Value* both = b.CreateIntrinsic(b.getInt16Ty(), id, {x[1], x[0]});
     return {b.CreateTrunc(both, b.getInt8Ty()), b.CreateTrunc(b.CreateLShr(both, 8), b.getInt8Ty())};
   }

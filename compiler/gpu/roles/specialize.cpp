@@ -23,6 +23,7 @@
 #include "compiler/gpu/roles/multicast.h"
 #include "compiler/gpu/roles/role_memory.h"
 #include "llvm/ADT/SetOperations.h"
+#include "llvm/ADT/SetVector.h"
 #include "mlir/Pass/Pass.h"
 
 namespace tile::ir {
@@ -95,6 +96,7 @@ class Specializer {
     func_.walk([&](SpecializeOp roles) {
       if (registers.needed() > plan->roles.consumerRegs) roles->setAttr(kTightAttr, UnitAttr::get(func_.getContext()));
     });
+    if (isCrowded(*plan, registers)) func_->setAttr(kCrowdedAttr, UnitAttr::get(func_.getContext()));
     return true;
   }
 
@@ -152,6 +154,11 @@ class Specializer {
     return plan;
   }
 
+  /// Whether the registers of its programs may not suffice: there are more programs than two of a warpgroup each.
+  static bool isCrowded(const RoleDecisions& plan, const RegisterEstimate& registers) {
+    return plan.roles.warpgroups == 1 && plan.roles.programs > 2 && registers.needed() > plan.roles.consumerRegs;
+  }
+
   /// Whether a multiprocessor holds one warpgroup of consumers.
   static bool isLone(const RoleDecisions& plan) { return plan.roles.warpgroups * plan.roles.programs < 2; }
 
@@ -186,6 +193,8 @@ class Specializer {
         planMemory(func_, groups, stores, {target_.maxSharedBytes, options_.defaultStages, storesAsComputed_}, rawRings);
     MemoryPlan memory = wanted;
     const RegisterEstimate registers = estimateRegisters(func_, numWarps);
+    // While one program computes between products, others multiply: more of them are worth a tighter fit.
+    const bool isOfChains = options_.crowdedRoles && plans.front().warpgroups == 1 && hasChainedProducts();
     const bool isAsked = keepAskedPrograms(plans, memory);
     RolePlan roles = plans.back();
     const std::vector<ShareOp> shares = findAlternating(func_);
@@ -197,7 +206,7 @@ class Specializer {
       fits = chooseMemory(func_, memory, shares, alternating);
       // The next plan would be a warpgroup alone: two programs need no room for what the estimate overlooks.
       const bool isLast = plan.warpgroups == 1 && plan.programs == 2;
-      const int needed = isLast ? registers.registers + RegisterEstimate::kOther : registers.needed();
+      const int needed = isLast || isOfChains ? registers.registers + RegisterEstimate::kOther : registers.needed();
       // Nor for a third stage: while one program waits for copies, the other computes. (A ring of one stage stops
       // both.)
       const bool hasStages = memory.isComfortable(isLast ? 1 : 0);
@@ -295,6 +304,27 @@ class Specializer {
                });
     });
     return feeds && !refused;
+  }
+
+  /// Whether some product of a loop multiplies what is computed of another one's result, as attention does.
+  bool hasChainedProducts() {
+    auto isChained = [](MmaOp product) {
+      llvm::SetVector<Value> reached;
+      reached.insert(product.getA()), reached.insert(product.getB());
+      for (size_t i = 0; i < reached.size(); ++i) {
+        Operation* op = reached[i].getDefiningOp();
+        if (!op || op->getBlock() != product->getBlock()) continue;
+        if (isa<MmaOp>(op)) return true;
+        reached.insert(op->operand_begin(), op->operand_end());
+      }
+      return false;
+    };
+    return func_
+        .walk([&](MmaOp product) {
+          const bool isInLoop = isa<LoopLikeOpInterface>(product->getParentOp());
+          return isInLoop && isChained(product) ? WalkResult::interrupt() : WalkResult::advance();
+        })
+        .wasInterrupted();
   }
 
   /// Whether the kernel asks for nothing to be copied ahead, and roles would leave room for fewer programs: with several
