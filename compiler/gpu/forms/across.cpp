@@ -294,7 +294,7 @@ Layout scanLayout(const layout::Shape& shape, int axis, int numWarps, int numLan
 }
 
 bool scansWell(const Layout& layout, int axis) {
-  constexpr int64_t kTimes = 2, kExchange = 2;  // an element is written and read, and the exchange may hinder others
+  constexpr int64_t kTimes = 2, kExchange = 3;  // an element is written and read, and threads meet twice
   if (!planScan(layout, axis)) return false;
   const Layout own = scanLayout(layout.shape(), axis, layout.numWarps(), layout.numLanes());
   return workOfScan(layout, axis) <= kTimes * (workOfScan(own, axis) + kExchange * layout.numRegs());
