@@ -194,7 +194,7 @@ class Specializer {
     MemoryPlan memory = wanted;
     const RegisterEstimate registers = estimateRegisters(func_, numWarps);
     // While one program computes between products, others multiply: more of them are worth a tighter fit.
-    const bool isOfChains = options_.crowdedRoles && plans.front().warpgroups == 1 && hasChainedProducts();
+    const bool isCrowdable = options_.crowdedRoles && plans.front().warpgroups == 1 && worksOnResults();
     const bool isAsked = keepAskedPrograms(plans, memory);
     RolePlan roles = plans.back();
     const std::vector<ShareOp> shares = findAlternating(func_);
@@ -206,7 +206,7 @@ class Specializer {
       fits = chooseMemory(func_, memory, shares, alternating);
       // The next plan would be a warpgroup alone: two programs need no room for what the estimate overlooks.
       const bool isLast = plan.warpgroups == 1 && plan.programs == 2;
-      const int needed = isLast || isOfChains ? registers.registers + RegisterEstimate::kOther : registers.needed();
+      const int needed = isLast || isCrowdable ? registers.registers + RegisterEstimate::kOther : registers.needed();
       // Nor for a third stage: while one program waits for copies, the other computes. (A ring of one stage stops
       // both.)
       const bool hasStages = memory.isComfortable(isLast ? 1 : 0);
@@ -306,23 +306,30 @@ class Specializer {
     return feeds && !refused;
   }
 
-  /// Whether some product of a loop multiplies what is computed of another one's result, as attention does.
-  bool hasChainedProducts() {
-    auto isChained = [](MmaOp product) {
+  /// Whether a product of a loop waits for work on results: it multiplies what is computed of another one's (attention),
+  /// or adds to what the iteration has changed (states that decay). Tensor cores are idle meanwhile.
+  bool worksOnResults() {
+    auto isHere = [](Operation* op, MmaOp product) { return op && op->getBlock() == product->getBlock(); };
+    auto isChained = [&](MmaOp product) {
       llvm::SetVector<Value> reached;
       reached.insert(product.getA()), reached.insert(product.getB());
       for (size_t i = 0; i < reached.size(); ++i) {
         Operation* op = reached[i].getDefiningOp();
-        if (!op || op->getBlock() != product->getBlock()) continue;
+        if (!isHere(op, product)) continue;
         if (isa<MmaOp>(op)) return true;
         reached.insert(op->operand_begin(), op->operand_end());
       }
       return false;
     };
+    auto addsToChanged = [&](MmaOp product) {
+      Operation* sum = product.getAcc().getDefiningOp();
+      return isHere(sum, product) && !isa<MmaOp, arith::ConstantOp>(sum);
+    };
     return func_
         .walk([&](MmaOp product) {
           const bool isInLoop = isa<LoopLikeOpInterface>(product->getParentOp());
-          return isInLoop && isChained(product) ? WalkResult::interrupt() : WalkResult::advance();
+          const bool waits = isInLoop && (addsToChanged(product) || isChained(product));
+          return waits ? WalkResult::interrupt() : WalkResult::advance();
         })
         .wasInterrupted();
   }
