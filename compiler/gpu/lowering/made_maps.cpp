@@ -146,9 +146,12 @@ void write(Emitter& e, const MadeMap& made, llvm::Value* memory, llvm::Value* ma
 /// Where the map is now.
 llvm::Value* mapInBlock(Emitter& e, size_t index) {
   llvm::IRBuilder<>& b = e.b;
-  auto wide = [&](llvm::AllocaInst* number) { return b.CreateZExt(b.CreateLoad(b.getInt32Ty(), number), b.getInt64Ty()); };
+  auto wide = [&](llvm::AllocaInst* number) {
+    return b.CreateZExt(b.CreateLoad(b.getInt32Ty(), number), b.getInt64Ty());
+  };
+  const MadeMap& made = e.roles().madeMaps()[index];
   llvm::Value* block = b.CreateMul(wide(e.roles().madeBlock), e.i64(blockBytes(e)));
-  llvm::Value* place = b.CreateAdd(wide(e.roles().madeMaps()[index].place), e.i64(static_cast<int64_t>(index) * kPlaces));
+  llvm::Value* place = b.CreateAdd(wide(made.place), e.i64(static_cast<int64_t>(index) * kPlaces));
   return b.CreatePtrAdd(mapMemory(e), b.CreateAdd(block, b.CreateMul(place, e.i64(kTensorMapBytes))));
 }
 
