@@ -153,8 +153,8 @@ def Tile_TmaLoadOp : Tile_Op<"tma_load", [MemoryEffects<[MemRead, MemWrite]>]> {
 def Tile_TmaDescribeOp : Tile_Op<"tma_describe", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "producer: from here on, the tensor maps of copies from a view that is made in the kernel describe it";
   let description = [{
-    Stands behind the view's make_view, in front of every tma_load from it. Maps that change are written when all copies that
-    read them have arrived (lowering/made_maps.cpp); they are put together in `memory`, a tile of kTensorMapBytes bytes.
+    Stands behind the view's make_view, in front of every tma_load from it. A map that changes moves to another place,
+    which no copy reads (lowering/made_maps.cpp); maps are put together in `memory`, a tile of kTensorMapBytes bytes.
   }];
   let arguments = (ins Tile_ViewType:$view, Tile_SmemType:$memory);
   let assemblyFormat = "$view `in` $memory attr-dict `:` type($view) `,` type($memory)";

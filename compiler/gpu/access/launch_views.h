@@ -1,6 +1,7 @@
 // launch_views.h - views made in the kernel of nothing but its arguments: the launcher computes their numbers and
-// passes their tensor maps, as it does for views that are arguments. Others (of a program's own matrix, of a group
-// found in memory) cost the producer a map that it writes (tma_describe).
+// passes their tensor maps, as it does for views that are arguments. A program's own matrix may be a part of
+// such a view (common_views.h); others (of a group found in memory) cost the producer a map that it writes
+// (tma_describe).
 #pragma once
 #include <optional>
 

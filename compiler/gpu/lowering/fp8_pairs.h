@@ -9,7 +9,8 @@
 
 namespace tile::ir {
 
-/// Whether the op is a conversion between an 8-bit and another float type that the target does two by two.
+/// Whether the op is a conversion between an 8-bit and another float type, or from integers to one, that the target does
+/// two by two.
 bool hasFp8Pairs(const Target& target, mlir::Operation* op);
 
 /// Both elements of such an op, rounded and saturated as f32ToFp8 (compiler/lowering/fp8.h) does.
