@@ -92,8 +92,8 @@ LogicalResult SmemTurnOp::verify() {
   if (from.getShape() != to.getShape() || from.getElementType() != to.getElementType() ||
       from.getMinor() == to.getMinor() || from.getInterleaved())
     return emitOpError() << "expects the same tile with another minor dim, found " << from << " and " << to;
-  if (from.elementBytes() != 1 || from.getShape()[0] % 32 != 0 || from.getShape()[1] % 32 != 0)
-    return emitOpError() << "turns whole 32x32 blocks of 8-bit elements, found " << from;
+  if (!turns(from.elementBytes()) || from.getShape()[0] % 32 != 0 || from.getShape()[1] % 32 != 0)
+    return emitOpError() << "turns whole 32x32 blocks of 8-bit or 32-bit elements, found " << from;
   return success();
 }
 LogicalResult SmemSlotOp::verify() {

@@ -109,12 +109,15 @@ def Tile_SmemStoreOp : Tile_Op<"smem_store", [MemoryEffects<[MemWrite]>]> {
   let hasVerifier = 1;
 }
 def Tile_SmemTurnOp : Tile_Op<"smem_turn", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "the turner of a tile.specialize: the same tile with its bytes the other way round, from one buffer to another";
+  let summary = "the turner of a tile.specialize: the same tile with another minor dim, from one buffer to another";
   let description = [{
-    Of 8-bit elements, whole 32x32 blocks: `source` and `target` have one shape and different `minor` dims. The warps of
+    Of 8-bit or 32-bit elements, whole 32x32 blocks: `source` and `target` have one shape and different `minor` dims. The warps of
     the turner divide the tile; those of other roles see it behind their ring_acquire.
   }];
   let arguments = (ins Tile_SmemType:$source, Tile_SmemType:$target);
+  let extraClassDeclaration = [{
+    static bool turns(int64_t elementBytes) { return elementBytes == 1 || elementBytes == 4; }
+  }];
   let assemblyFormat = "$source `to` $target attr-dict `:` type($source) `,` type($target)";
   let hasVerifier = 1;
 }

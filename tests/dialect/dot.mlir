@@ -134,7 +134,7 @@ func.func @interleaved_halves(%q: !tile.smem<32x64xf16, minor = 0, interleaved>)
 func.func @turn(%p: !tile.smem<64x32xf8E4M3FN, minor = 1>, %q: !tile.smem<64x32xf8E4M3FN, minor = 0, interleaved>,
                 %r: !tile.smem<64x48xi8, minor = 0>, %s: !tile.smem<64x48xi8, minor = 1>) {
   tile.smem_turn %p to %q : <64x32xf8E4M3FN, minor = 1>, <64x32xf8E4M3FN, minor = 0, interleaved>
-  // expected-error @+1 {{turns whole 32x32 blocks of 8-bit elements}}
+  // expected-error @+1 {{turns whole 32x32 blocks of 8-bit or 32-bit elements}}
   tile.smem_turn %r to %s : <64x48xi8, minor = 0>, <64x48xi8, minor = 1>
   return
 }
@@ -162,5 +162,13 @@ func.func @zeros_of_rings(%r: !tile.smem<64x32xf16, minor = 1, stages = 2>) {
 func.func @turn_nothing(%p: !tile.smem<64x32xf8E4M3FN, minor = 1>) {
   // expected-error @+1 {{expects the same tile with another minor dim}}
   tile.smem_turn %p to %p : <64x32xf8E4M3FN, minor = 1>, <64x32xf8E4M3FN, minor = 1>
+  return
+}
+
+// -----
+
+func.func @turn_halves(%p: !tile.smem<64x32xf16, minor = 1>, %q: !tile.smem<64x32xf16, minor = 0>) {
+  // expected-error @+1 {{turns whole 32x32 blocks of 8-bit or 32-bit elements}}
+  tile.smem_turn %p to %q : <64x32xf16, minor = 1>, <64x32xf16, minor = 0>
   return
 }

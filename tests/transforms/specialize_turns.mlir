@@ -1,4 +1,4 @@
-// 8-bit tiles that lie across what products want: copied as they lie into a ring of their own, turned by other warps of the
+// 8-bit and 32-bit tiles that lie across what products want: copied as they lie into a ring of their own, turned by other warps of the
 // producer's warpgroup into a stage of the ring that consumers read.
 // RUN: tile-opt %s -split-input-file --pass-pipeline='builtin.module(func.func(tile-specialize,canonicalize,cse))' --tile-target=sm_90a | FileCheck %s
 
@@ -136,5 +136,33 @@ func.func @stays_across(%a: !tile.view<2xi8>, %b: !tile.view<2xi8> {tile.align =
     scf.yield %d : tensor<64x64xi32>
   }
   tile.store %r, %o[%c0, %c0 : i32, i32] : tensor<64x64xi32>, !tile.view<2xi32>
+  return
+}
+
+// -----
+
+// f32 operands across: the threads read a as it lies, b turns. It stays in its own order.
+// CHECK-LABEL: func.func @words
+// CHECK-NOT: interleaved
+// CHECK: tile.ring_alloc arrivals 4 per_warp fills 4 turned
+// CHECK: } turner {
+// CHECK: tile.smem_turn {{.*}} : <32x64xf32, minor = 1>, <32x64xf32, minor = 0>
+// CHECK-NOT: tile.smem_turn
+// CHECK: } consumer {
+// CHECK: tile.mma wgmma_tf32 {{.*}} : !tile.smem<64x32xf32, minor = 0>, <32x64xf32, minor = 0>
+func.func @words(%a: !tile.view<2xf32> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 16, 1>}, %b: !tile.view<2xf32> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 16, 1>}, %o: !tile.view<2xf32>, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c32 = arith.constant 32 : i32
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %r = scf.for %k = %c0 to %n step %c32 iter_args(%acc = %zero) -> (tensor<64x64xf32>) : i32 {
+    %la = tile.load_shared %a[%k, %c0 : i32, i32] box [32, 64] : !tile.view<2xf32> -> !tile.smem<32x64xf32, minor = 1>
+    %ta = tile.smem_trans %la : !tile.smem<32x64xf32, minor = 1> -> !tile.smem<64x32xf32, minor = 0>
+    %lb = tile.load_shared %b[%k, %c0 : i32, i32] box [32, 64] : !tile.view<2xf32> -> !tile.smem<32x64xf32, minor = 1>
+    %rb = tile.smem_load %lb : !tile.smem<32x64xf32, minor = 1> -> tensor<32x64xf32>
+    %sb = tile.share %rb : tensor<32x64xf32> -> !tile.smem<32x64xf32, minor = 0>
+    %d = tile.mma wgmma_tf32 k 32 warps(4, 1) %ta, %sb, %acc : !tile.smem<64x32xf32, minor = 0>, !tile.smem<32x64xf32, minor = 0> -> tensor<64x64xf32>
+    scf.yield %d : tensor<64x64xf32>
+  }
+  tile.store %r, %o[%c0, %c0 : i32, i32] : tensor<64x64xf32>, !tile.view<2xf32>
   return
 }

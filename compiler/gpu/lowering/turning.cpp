@@ -1,6 +1,6 @@
-// turning.cpp - warps that turn tiles of 8-bit elements on their way from ring to ring: rows become columns.
+// turning.cpp - warps that turn tiles of 8-bit or 32-bit elements on their way from ring to ring: rows become columns.
 //
-// ldmatrix.trans moves 16-bit pairs: of 8 source rows and 16 bytes of each, a thread (g = lane / 4, t = lane % 4) gets
+// Bytes. ldmatrix.trans moves 16-bit pairs: of 8 source rows and 16 bytes of each, a thread (g = lane / 4, t = lane % 4) gets
 // bytes 2 g, + 1 of two rows. Two such registers hold four source rows of two target rows, and two byte permutations
 // make of them four neighbours of either target row: what stmatrix writes. Its first matrix has target rows 2 g for
 // threads g below 4 and 2 g + 1 for the others, its second one the rest: in swizzled rows each falls into 8 different
@@ -10,6 +10,12 @@
 // rows as they come: registers x of threads t have rows 8 x + 2 t, + 1. A plain one wants 4 t to 4 t + 3 in thread t,
 // so register x has rows 4 t + 2 x, + 1; exchanging the two registers of threads 2 and 3 keeps the 8 rows of a matrix
 // in different bank groups, and the permutation puts that right.
+//
+// Words. A thread reads one word at a time, of source row k + t and the column that is the target's row g of a matrix;
+// four such matrices are what stmatrix writes: 16 bytes of 32 target rows. Both sides want 8 different 16-byte bank
+// groups of a panel of 128 bytes. Chunk c of source row k is in group c ^ (k & 7), chunk k / 4 of target row n in
+// group (k / 4) ^ (n & 7): a matrix takes the columns of chunks c and c ^ 5. Source rows t of either then fall into
+// four groups each, which differ in bit 2, as the rows of the target do.
 #include "compiler/gpu/lowering/roles.h"
 #include "compiler/gpu/lowering/smem_lowering.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
@@ -24,6 +30,13 @@ constexpr int kColumns = 16;  ///< bytes of a source's row; rows of the target
 constexpr int kWords = 4;     ///< registers of one matrix instruction
 constexpr int kAtOnce = 2;    ///< reads under way: these warps have few registers
 
+void storeMatrices(Emitter& e, Value* pointer, ArrayRef<Value*> words) {
+  SmallVector<Value*> args{pointer};
+  args.append(words.begin(), words.end());
+  e.inlineAsm(e.b.getVoidTy(), "stmatrix.sync.aligned.m8n8.x4.shared.b16 [$0], {$1, $2, $3, $4};",
+              "r,r,r,r,r,~{memory}", args);
+}
+
 /// Offset of a 16-byte chunk in a row that is `row` (less a multiple of 16) rows behind a tile's start: its swizzle's
 /// share. `chunk` stays below the chunks of a panel.
 Value* swizzled(IRBuilder<>& b, const layout::SharedTile& tile, Value* row, Value* chunk) {
@@ -33,9 +46,17 @@ Value* swizzled(IRBuilder<>& b, const layout::SharedTile& tile, Value* row, Valu
   return b.CreateShl(b.CreateXor(chunk, flip), 4);
 }
 
+/// What the warps divide a tile into.
 class Turn {
  public:
-  Turn(Emitter& e, SmemTurnOp op)
+  virtual ~Turn() = default;
+  virtual int64_t parts() const = 0;
+  virtual void part(Value* number) const = 0;
+};
+
+class ByteTurn : public Turn {
+ public:
+  ByteTurn(Emitter& e, SmemTurnOp op)
       : e_(e),
         b_(e.b),
         from_(op.getSource().getType().slot()),
@@ -72,8 +93,9 @@ class Turn {
     selectors_[1] = b_.CreateSelect(lower, odd, even);
   }
 
-  /// The rows kColumns * column and following of the target.
-  void column(Value* column) {
+  /// Parts are kColumns rows of the target.
+  int64_t parts() const override { return from_.cols / kColumns; }
+  void part(Value* column) const override {
     const int64_t chunks = from_.swizzle / 16, blocks = from_.rows / kRows;
     Value* panel = b_.CreateMul(b_.CreateUDiv(column, e_.i32(chunks)), e_.i32(from_.rows * from_.swizzle));
     Value* offset = b_.CreateAdd(b_.CreateMul(row_, e_.i32(from_.swizzle)),
@@ -93,15 +115,14 @@ class Turn {
   }
 
  private:
-  void store(Value* loaded, Value* write, int64_t block) {
-    SmallVector<Value*> args{b_.CreatePtrAdd(write, places_[static_cast<size_t>(block)])};
+  void store(Value* loaded, Value* write, int64_t block) const {
+    SmallVector<Value*, kWords> words;
     for (unsigned half = 0; half < kWords / 2; ++half)
       for (Value* selector : selectors_)
-        args.push_back(b_.CreateIntrinsic(
+        words.push_back(b_.CreateIntrinsic(
             Intrinsic::nvvm_prmt,
             {b_.CreateExtractValue(loaded, 2 * half), b_.CreateExtractValue(loaded, 2 * half + 1), selector}));
-    e_.inlineAsm(b_.getVoidTy(), "stmatrix.sync.aligned.m8n8.x4.shared.b16 [$0], {$1, $2, $3, $4};",
-                 "r,r,r,r,r,~{memory}", args);
+    storeMatrices(e_, b_.CreatePtrAdd(write, places_[static_cast<size_t>(block)]), words);
   }
 
   Emitter& e_;
@@ -114,7 +135,68 @@ class Turn {
   Value* selectors_[2];
 };
 
-/// One column has work enough for the loop not to be seen; several at once would want registers.
+class WordTurn : public Turn {
+  static constexpr int64_t kPanel = 128;          ///< bytes of a row of a panel: 32-bit elements have whole ones
+  static constexpr int64_t kElements = 32;        ///< of a row of a panel
+  static constexpr int64_t kPartRows = 16;        ///< of the source, in one part
+  static constexpr int64_t kMatrices = kWords;    ///< of 4 words of 8 rows of the target
+
+ public:
+  WordTurn(Emitter& e, SmemTurnOp op)
+      : e_(e), b_(e.b), from_(op.getSource().getType().slot()), to_(op.getTarget().getType().slot()) {
+    Value* lane = e.lane();
+    auto bits = [&](Value* value, int shift, int mask) {
+      return b_.CreateAnd(b_.CreateLShr(value, static_cast<uint64_t>(shift)), e.i32(mask));
+    };
+    // Threads 4 g + t read column g of a matrix: words g % 4 of chunks i and i ^ 5 for matrix i.
+    Value *t = bits(lane, 0, 3), *chunk = b_.CreateMul(bits(lane, 4, 1), e.i32(5));
+    Value* read = b_.CreateAdd(b_.CreateMul(t, e.i32(kPanel)), b_.CreateShl(bits(lane, 2, 3), 2));
+    read_ = b_.CreateOr(b_.CreatePtrToInt(e.scalar(op.getSource()), b_.getInt32Ty()),
+                        b_.CreateOr(read, b_.CreateShl(b_.CreateXor(chunk, t), 4)));
+    // Lanes 8 i + r point to row r of matrix i.
+    Value* ofRow = b_.CreateXor(bits(lane, 3, 3), b_.CreateMul(bits(lane, 2, 1), e.i32(5)));
+    Value* row = b_.CreateOr(b_.CreateShl(ofRow, 2), bits(lane, 0, 3));
+    Value* write = b_.CreateOr(b_.CreateMul(row, e.i32(kPanel)), b_.CreateShl(b_.CreateAnd(row, 7), 4));
+    write_ = b_.CreateOr(b_.CreatePtrToInt(e.scalar(op.getTarget()), b_.getInt32Ty()), write);
+    pointer_ = e.scalar(op.getTarget())->getType();
+  }
+
+  /// Parts are kElements rows of the target, and of them what comes from kPartRows rows of the source.
+  int64_t parts() const override { return from_.cols / kElements * partsOfColumn(); }
+  void part(Value* number) const override {
+    Value* column = b_.CreateUDiv(number, e_.i32(partsOfColumn()));
+    Value* row = b_.CreateMul(b_.CreateURem(number, e_.i32(partsOfColumn())), e_.i32(kPartRows));
+    Value* read = b_.CreateAdd(b_.CreateMul(column, e_.i32(from_.rows * kPanel)), b_.CreateMul(row, e_.i32(kPanel)));
+    // Chunks of the target's rows, of which its panels have 8.
+    Value* chunk = b_.CreateLShr(row, 2);
+    Value* write = b_.CreateAdd(b_.CreateMul(column, e_.i32(kElements * kPanel)),
+                                b_.CreateMul(b_.CreateLShr(chunk, 3), e_.i32(to_.rows * kPanel)));
+    Value* first = b_.CreateShl(b_.CreateAnd(chunk, 7), 4);
+    SmallVector<Value*> words;
+    for (int64_t i = 0; i < kPartRows / 4; ++i)  // chunks of 4 rows of the source: the odd ones' bit 2 of the swizzle
+      for (int64_t matrix = 0; matrix < kMatrices; ++matrix) {
+        Value* there = b_.CreateXor(read_, e_.i32((matrix ^ i % 2 * 4) << 4));
+        Value* at = b_.CreateAdd(b_.CreateAdd(there, read), e_.i32(i * 4 * kPanel));
+        words.push_back(b_.CreateLoad(b_.getInt32Ty(), b_.CreateIntToPtr(at, pointer_)));
+      }
+    for (int64_t i = 0; i < kPartRows / 4; ++i) {
+      Value* there = b_.CreateXor(write_, b_.CreateXor(first, e_.i32(i << 4)));
+      storeMatrices(e_, b_.CreateIntToPtr(b_.CreateAdd(there, write), pointer_),
+                    ArrayRef(words).slice(static_cast<size_t>(i * kMatrices), kMatrices));
+    }
+  }
+
+ private:
+  int64_t partsOfColumn() const { return from_.rows / kPartRows; }
+
+  Emitter& e_;
+  IRBuilder<>& b_;
+  layout::SharedTile from_, to_;
+  Value *read_, *write_;  ///< addresses for matrix 0 of a tile's first part
+  Type* pointer_;
+};
+
+/// One part has work enough for the loop not to be seen; several at once would want registers.
 void keepRolled(BranchInst* latch) {
   LLVMContext& context = latch->getContext();
   MDNode* node = MDNode::get(context, {MDString::get(context, "llvm.loop.unroll.disable")});
@@ -127,21 +209,24 @@ void keepRolled(BranchInst* latch) {
 
 LogicalResult emitSmemTurn(Emitter& e, SmemTurnOp op) {
   IRBuilder<>& b = e.b;
-  Turn turn(e, op);
-  const int64_t columns = op.getSource().getType().slot().cols / kColumns;
+  std::unique_ptr<Turn> turn;
+  if (op.getSource().getType().elementBytes() == 1)
+    turn = std::make_unique<ByteTurn>(e, op);
+  else
+    turn = std::make_unique<WordTurn>(e, op);
   Function* function = b.GetInsertBlock()->getParent();
   auto block = [&](const char* name) { return BasicBlock::Create(b.getContext(), name, function); };
   auto *before = b.GetInsertBlock(), *body = block("turn"), *after = block("turned");
-  // Every warp has some: tiles have at least two columns of 16 bytes, three warps share them, the third may have none.
+  // Tiles have at least two parts, three warps share them: the third may have none.
   Value* first = b.CreateSub(e.warp(), e.i32(e.numWarps() + 1));
-  b.CreateCondBr(b.CreateICmpULT(first, e.i32(columns)), body, after);
+  b.CreateCondBr(b.CreateICmpULT(first, e.i32(turn->parts())), body, after);
   b.SetInsertPoint(body);
-  PHINode* column = b.CreatePHI(b.getInt32Ty(), 2, "column");
-  column->addIncoming(first, before);
-  turn.column(column);
-  Value* next = b.CreateAdd(column, e.i32(SpecializeOp::kTurnerWarps));
-  column->addIncoming(next, b.GetInsertBlock());
-  keepRolled(b.CreateCondBr(b.CreateICmpULT(next, e.i32(columns)), body, after));
+  PHINode* part = b.CreatePHI(b.getInt32Ty(), 2, "part");
+  part->addIncoming(first, before);
+  turn->part(part);
+  Value* next = b.CreateAdd(part, e.i32(SpecializeOp::kTurnerWarps));
+  part->addIncoming(next, b.GetInsertBlock());
+  keepRolled(b.CreateCondBr(b.CreateICmpULT(next, e.i32(turn->parts())), body, after));
   b.SetInsertPoint(after);
   return success();
 }

@@ -77,15 +77,18 @@ class Placer {
         cover = coverOf(product.engine, shape[1], shape[0], k, product.grid.n, product.grid.m);
         std::swap(cover.m, cover.n);
       }
-      // The threads of warpgroups read one operand as it lies: b where they compute the transposed product, else a.
+      // The threads of warpgroups read one operand as it lies: b where they compute the transposed product, else a;
+      // bytes only where the other one lies along k.
       const bool aAlong = from.liesAlongK(dot.getA(), 1), bAlong = from.liesAlongK(dot.getB(), 0);
-      const bool asItLies = aAlong != bAlong && grids->isTransposed(dot) == aAlong;
+      const bool isTransposed = grids->isTransposed(dot), turnsB = engineRow(product.engine).operandBits == 32;
+      const bool aAsItLies = !aAlong && !isTransposed && (bAlong || turnsB);
+      const bool bAsItLies = !bAlong && isTransposed && aAlong;
       // A transposed product reads b into registers, and a from shared memory.
       if (grids->keepsA(dot) && !grids->isTransposed(dot) && !from.canFetch(dot.getA()))
         product.a.inRegisters = true;
       else
-        product.a = place(dot.getA(), {cover.m, cover.k}, /*kDim=*/1, product.engine, asItLies, from);
-      product.b = place(dot.getB(), {cover.k, cover.n}, /*kDim=*/0, product.engine, asItLies, from);
+        product.a = place(dot.getA(), {cover.m, cover.k}, /*kDim=*/1, product.engine, aAsItLies, from);
+      product.b = place(dot.getB(), {cover.k, cover.n}, /*kDim=*/0, product.engine, bAsItLies, from);
       products_.push_back(product);
     });
     for (Product& product : products_) rewrite(product);
@@ -109,16 +112,10 @@ class Placer {
     choice.warpgroups = chooseWarpgroupEngine(element, acc, dot.getPrecision(), target_);
     // Warpgroups take elements of other than 16 bits from shared memory only where they are neighbours along k. The
     // threads can read one operand into registers as it lies, which then comes first (dialect/products.h). Others turn
-    // on their way: bytes between two rings where the kernel gets roles (specialize_turns.cpp), else through registers.
+    // on their way: between two rings where the kernel gets roles (specialize_turns.cpp), else through registers.
     if (choice.warpgroups && engineRow(*choice.warpgroups).operandBits != 16) {
       const bool a = from.liesAlongK(dot.getA(), 1), b = from.liesAlongK(dot.getB(), 0);
       choice.transposed = a && !b;
-      choice.canTurn = engineRow(*choice.warpgroups).operandBits == 8;
-      if (!a && !b && choice.warpgroups == Engine::wgmma_tf32) choice.warpgroups.reset();
-      if (!a && !b && !choice.warpgroups)
-        dot.emitRemark()
-            << "computed by single warps: warpgroups read at most one operand whose neighbours in memory do "
-               "not lie along k";
     }
     choice.widensA = isWidened(dot.getA()) || isMadeOfLoads(dot.getA());
     // Columns start at a whole panel of the second operand where its elements are neighbours along n, anywhere else.

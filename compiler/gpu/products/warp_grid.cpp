@@ -225,11 +225,11 @@ WarpGrids::WarpGrids(func::FuncOp func, int numWarps, function_ref<EngineChoice(
       }
     };
     // All of them the same way round, because tiles that meet have one layout: transposed where all ask for it and that
-    // wastes little, else as they are, if what lies across can turn.
+    // wastes little, else as they are: what lies across turns.
     auto placeOnWarpgroups = [&](bool transposed) {
       if (!llvm::all_of(members, [&](DotOp dot) {
             const EngineChoice& choice = choices[dot.getOperation()];
-            return choice.warpgroups && (choice.transposed == transposed || (choice.canTurn && !transposed));
+            return choice.warpgroups && (choice.transposed || !transposed);
           }))
         return false;
       SmallVector<DotOp> chained = chainedBy(ofWarpgroups);

@@ -16,8 +16,9 @@ namespace tile::ir {
 struct EngineChoice {
   Engine warps = Engine::fma;
   std::optional<Engine> warpgroups;
-  bool transposed = false;  ///< warpgroups compute the transposed product, and so divide the columns of this one
-  bool canTurn = false;     ///< or the product itself, one operand being transposed on its way through registers
+  /// Warpgroups compute the transposed product, and so divide the columns of this one; or the product itself, with an
+  /// operand that turns on its way.
+  bool transposed = false;
   bool widensA = false;     ///< warpgroups: threads widen the first operand and keep it in registers (turn_products.h)
   int columnUnit = 64;  ///< what the columns of a warpgroup must be a multiple of, when several share them
 };

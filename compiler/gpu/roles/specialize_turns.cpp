@@ -1,4 +1,4 @@
-// specialize_turns.cpp - tiles of 8-bit elements whose contiguous dim is not the one that wgmma needs. At the value
+// specialize_turns.cpp - tiles of 8-bit or 32-bit elements whose contiguous dim is not the one that wgmma needs. At the value
 // level such a tile is loaded into shared memory as it lies, read into registers, and shared transposed: work for the
 // consumers, with a barrier for all of them. With roles it is a load like others that is transposed on its way: the
 // producer copies the tile as it lies into one ring, and other warps of its warpgroup transpose it into a stage of
@@ -13,6 +13,14 @@ namespace {
 
 constexpr int64_t kBlock = 32;  ///< rows and columns that are transposed at a time
 
+/// Whether instructions of warpgroups read the tile, not threads.
+bool isReadByInstructions(ShareOp share, Operation* reader) {
+  if (!isAsyncProduct(reader)) return false;
+  Value fragment = fragmentOperand(cast<MmaOp>(reader));
+  while (auto trans = fragment ? fragment.getDefiningOp<SmemTransOp>() : SmemTransOp()) fragment = trans.getSource();
+  return fragment != share.getResult();
+}
+
 /// The load that the shared tile comes from, if all that happens in between is a transpose; else null.
 LoadSharedOp turnedLoad(ShareOp share) {
   auto read = share.getSource().getDefiningOp<SmemLoadOp>();
@@ -21,15 +29,16 @@ LoadSharedOp turnedLoad(ShareOp share) {
   const SmemType from = load.getResult().getType(), to = share.getResult().getType();
   const bool isWhole = from.getShape() == to.getShape() && load.getBox() == from.getShape() &&
                        llvm::all_of(from.getShape(), [](int64_t extent) { return extent % kBlock == 0; });
-  if (!isWhole || from.elementBytes() != 1 || from.getMinor() == to.getMinor()) return {};
-  const bool onlyProducts = llvm::all_of(readersOf(share.getResult()), [](Operation* reader) {
-    return isAsyncProduct(reader) && !fragmentOperand(cast<MmaOp>(reader));
-  });
+  if (!isWhole || !SmemTurnOp::turns(from.elementBytes()) || from.getMinor() == to.getMinor()) return {};
+  const bool onlyProducts = llvm::all_of(readersOf(share.getResult()),
+                                         [&](Operation* reader) { return isReadByInstructions(share, reader); });
   return onlyProducts ? load : LoadSharedOp();
 }
 
-/// Whether products that read the tile have their other operand in registers: its order is the better one for them.
+/// Whether products that read the tile have their other operand in registers: if it is of bytes its order is the better
+/// one for them.
 bool feedsRegisterProducts(ShareOp share) {
+  if (share.getResult().getType().elementBytes() != 1) return false;
   return llvm::all_of(readersOf(share.getResult()),
                       [](Operation* reader) { return isa<RankedTensorType>(cast<MmaOp>(reader).getA().getType()); });
 }
