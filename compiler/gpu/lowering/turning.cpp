@@ -151,13 +151,13 @@ class WordTurn : public Turn {
     // Threads 4 g + t read column g of a matrix: words g % 4 of chunks i and i ^ 5 for matrix i.
     Value *t = bits(lane, 0, 3), *chunk = b_.CreateMul(bits(lane, 4, 1), e.i32(5));
     Value* read = b_.CreateAdd(b_.CreateMul(t, e.i32(kPanel)), b_.CreateShl(bits(lane, 2, 3), 2));
-    read_ = b_.CreateOr(b_.CreatePtrToInt(e.scalar(op.getSource()), b_.getInt32Ty()),
-                        b_.CreateOr(read, b_.CreateShl(b_.CreateXor(chunk, t), 4)));
+    read_ = b_.CreateAdd(b_.CreatePtrToInt(e.scalar(op.getSource()), b_.getInt32Ty()),
+                         b_.CreateOr(read, b_.CreateShl(b_.CreateXor(chunk, t), 4)));
     // Lanes 8 i + r point to row r of matrix i.
     Value* ofRow = b_.CreateXor(bits(lane, 3, 3), b_.CreateMul(bits(lane, 2, 1), e.i32(5)));
     Value* row = b_.CreateOr(b_.CreateShl(ofRow, 2), bits(lane, 0, 3));
     Value* write = b_.CreateOr(b_.CreateMul(row, e.i32(kPanel)), b_.CreateShl(b_.CreateAnd(row, 7), 4));
-    write_ = b_.CreateOr(b_.CreatePtrToInt(e.scalar(op.getTarget()), b_.getInt32Ty()), write);
+    write_ = b_.CreateAdd(b_.CreatePtrToInt(e.scalar(op.getTarget()), b_.getInt32Ty()), write);
     pointer_ = e.scalar(op.getTarget())->getType();
   }
 
@@ -192,7 +192,7 @@ class WordTurn : public Turn {
   Emitter& e_;
   IRBuilder<>& b_;
   layout::SharedTile from_, to_;
-  Value *read_, *write_;  ///< addresses for matrix 0 of a tile's first part
+  Value *read_, *write_;  ///< addresses for matrix 0 of a tile's first part; tiles begin at whole swizzles
   Type* pointer_;
 };
 
