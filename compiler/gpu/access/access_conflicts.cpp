@@ -2,6 +2,7 @@
 #include "compiler/gpu/access/access_conflicts.h"
 
 #include "compiler/gpu/access/access_width.h"
+#include "compiler/gpu/access/counts.h"
 #include "compiler/gpu/access/fields.h"
 #include "compiler/gpu/access/planes.h"
 #include "compiler/gpu/access/runs.h"
@@ -161,14 +162,16 @@ bool stepsAcross(const MemoryAccess& earlier, const MemoryAccess& later, llvm::f
   if (!x || !y || x->from != y->from) return false;
   if (loop && !llvm::all_of(x->from, [&](Value v) { return loop.isDefinedOutsideOfLoop(v); })) return false;
   for (auto [before, now] : llvm::zip(x->dims, y->dims)) {
+    const int64_t extent = std::max(before.extent, now.extent);
+    if (!loop) {
+      const LinearForm apart = sumOf(now.index).plus(sumOf(before.index).scaled(-1));
+      if (apart.isConstant() && std::abs(apart.constant) >= extent) return true;
+      continue;
+    }
     const auto [base, first] = withoutConstants(before.index, INT32_MAX);
     const auto [same, second] = withoutConstants(now.index, INT32_MAX);
     if (base != same) continue;
-    const int64_t extent = std::max(before.extent, now.extent), further = second - first;
-    if (!loop) {
-      if (std::abs(further) >= extent) return true;
-      continue;
-    }
+    const int64_t further = second - first;
     const auto moved = movedBy(base, loop, facts);
     if (!moved || *moved == 0 || std::abs(*moved) > INT32_MAX) continue;
     const int64_t step = std::clamp<int64_t>(facts().rangeOf(loop.getStep()).min, 0, INT32_MAX);

@@ -319,11 +319,16 @@ void emitAddedTile(Emitter& e, AtomicRmwOp op) {
 }
 
 /// Several gathers of one memory that follow each other: an element of each in turn, where none is read in vectors.
-/// They often want the same lines, which the first-level cache has for a while.
+/// They often want the same lines, which the first-level cache has for a while. (One whose places another one has just
+/// read, as lists are followed, comes behind it.)
 static bool emitGathersTogether(Emitter& e, GatherOp first) {
   SmallVector<GatherOp> all{first};
   while (auto next = dyn_cast_or_null<GatherOp>(all.back()->getNextNode())) {
     if (!readTogether(first, next) || e.definedAhead.contains(next)) break;
+    const bool follows = llvm::any_of(next->getOperands(), [&](Value operand) {
+      return llvm::is_contained(all, operand.getDefiningOp<GatherOp>());
+    });
+    if (follows) break;
     all.push_back(next);
   }
   const layout::Layout& layout = e.layoutOf(first.getResult());

@@ -97,11 +97,13 @@ class BarrierInserter {
     }
     return grew;
   }
-  /// The state at the end of an iteration of `loop`, as the next iteration sees it.
+  /// The state at the end of an iteration of `loop`, as the next iteration sees it. (What was accessed in front of the
+  /// loop is no matter of iterations: they begin with that as it is.)
   static State carried(State state, Operation* loop) {
     using Turn = MemoryAccess::Turn;
     State next;
     for (MemoryAccess& access : state) {
+      if (!access.isShared && access.op && !loop->isAncestor(access.op)) continue;
       access.carried = true;
       if (!access.isShared && (!access.loop || loop->isAncestor(access.loop))) access.loop = loop;
       if (access.turns == loop && access.turn != Turn::unknown)

@@ -1,7 +1,8 @@
 // fetch_ahead.cpp - starts loads of loops one or more iterations before they are needed.
 // Before: the value level of place_operands; loads and gathers inside loops that are no operands themselves.
-// After:  1. What an operand is computed from by elementwise work alone (weights with scales, rows with norms, 8-bit
-//            floats to be widened) is copied to shared memory, where copies run ahead, and read back from there.
+// After:  1. What an operand is computed from by elementwise work, reductions and tables alone (weights with scales, rows
+//            with norms or scaled by their own largest number, 8-bit floats to be widened, 4-bit numbers that are looked
+//            up) is copied to shared memory, where copies run ahead, and read back from there.
 //         2. Such loads that cannot be copied stay loads into registers, one iteration early (load_ahead.h); of
 //            gathers, those of words that several elements share. The same goes for boxes that a loop of products
 //            updates in place, moving by whole boxes (`y += a b`, block by block), and for vectors gathered beside
@@ -114,7 +115,8 @@ class Fetcher {
     if (isa<LoadOp, GatherOp>(op))
       return op->getBlock() == loop.getBody() && isWidenedQuickly(op) && (loads.insert(op), true);
     if (!isElementwise(op) &&
-        !isa<arith::ConstantOp, BroadcastOp, ReshapeOp, TransOp, SplatOp, CatOp, ExtractOp, IotaOp>(op))
+        !isa<arith::ConstantOp, BroadcastOp, ReshapeOp, TransOp, SplatOp, CatOp, ExtractOp, TakeOp, IotaOp, ReduceOp,
+             ScanOp>(op))
       return false;
     return llvm::all_of(op->getOperands(), [&](Value v) { return madeOfLoads(loop, v, loads); });
   }
@@ -233,8 +235,8 @@ class Fetcher {
 
   // ---- through shared memory
 
-  /// Tiles of offsets of one dim, or of words larger than what is made of them, are better off in registers, but where
-  /// a loop without products asks for stages and they are copied in words.
+  /// Tiles of offsets of one dim are better off in registers, but where a loop without products asks for stages and they
+  /// are copied in words.
   bool canFetch(GatherOp gather) const {
     RankedTensorType type = tileType(gather.getResult());
     if (bulk_ || !gather.getOffsets() || isVolatile(gather) || type.getRank() < 1 || type.getRank() > 2) return false;
@@ -242,8 +244,11 @@ class Fetcher {
     const AccessWidth width = offsetWidth(facts_, gather.getPtr(), gather.getOffsets(), gather.getMask(), bytes);
     const bool isInWords = std::min(width.aligned, width.masked) * bytes >= 4;
     // What is no copy of words passes registers on its way: what several elements share would once for each of them.
-    if (type.getRank() == 2 && type.getElementTypeBitWidth() <= 16 && !gather.getOther())
-      return isInWords || elementsAlike(gather, facts_) == 1;
+    // Words that several share are few where they are held.
+    if (type.getRank() == 2 && !gather.getOther() && type.getElementTypeBitWidth() <= 32) {
+      const bool isOwn = elementsAlike(gather, facts_) == 1;
+      return type.getElementTypeBitWidth() <= 16 ? isInWords || isOwn : isInWords && isOwn;
+    }
     return isAsked_ && type.getElementTypeBitWidth() >= 8 && isInWords;
   }
 

@@ -33,7 +33,8 @@ bool isWidened(Value tile) {
                   made.getNumElements() * kPacked >= type.getNumElements();
       continue;
     }
-    if (!isElementwise(op) && !isa<arith::ConstantOp, BroadcastOp, ReshapeOp, TransOp, SplatOp, CatOp, IotaOp>(op))
+    if (!isElementwise(op) &&
+        !isa<arith::ConstantOp, BroadcastOp, ReshapeOp, TransOp, SplatOp, CatOp, TakeOp, IotaOp>(op))
       return false;
     for (Value operand : op->getOperands())
       if (seen.insert(operand).second) todo.push_back(operand);
