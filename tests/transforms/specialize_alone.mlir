@@ -44,7 +44,7 @@ func.func @shared_words(%A: !tile.ptr<f16> {tile.align = 16 : i32}, %W: !tile.pt
   tile.store %sum, %C[%c0, %c0 : i32, i32] : tensor<128x128xf32>, !tile.view<2 x f32>
   return
 }
-func.func @words(%A: !tile.ptr<f16> {tile.align = 16 : i32}, %W: !tile.ptr<i32> {tile.align = 16 : i32}, %C: !tile.view<2 x f32>, %n: i32 {tile.multiple_of = 16 : i32}) attributes {tile.kernel, tile.num_warps = 8 : i32} {
+func.func @words(%A: !tile.ptr<f16> {tile.align = 16 : i32}, %W: !tile.ptr<i64> {tile.align = 16 : i32}, %C: !tile.view<2 x f32>, %n: i32 {tile.multiple_of = 16 : i32}) attributes {tile.kernel, tile.num_warps = 8 : i32} {
   %zero = arith.constant dense<0.0> : tensor<128x128xf32>
   %c0 = arith.constant 0 : i32
   %c64 = arith.constant 64 : i32
@@ -71,7 +71,8 @@ func.func @words(%A: !tile.ptr<f16> {tile.align = 16 : i32}, %W: !tile.ptr<i32> 
     %wordRows = tile.broadcast %column : tensor<64x1xi32> -> tensor<64x128xi32>
     %wordLines = arith.muli %wordRows, %pitch : tensor<64x128xi32>
     %offsets = arith.addi %wordLines, %across : tensor<64x128xi32>
-    %words = tile.gather %W offsets %offsets : tensor<64x128xi32> : !tile.ptr<i32> -> tensor<64x128xi32>
+    %wide = tile.gather %W offsets %offsets : tensor<64x128xi32> : !tile.ptr<i64> -> tensor<64x128xi64>
+    %words = arith.trunci %wide : tensor<64x128xi64> to tensor<64x128xi32>
     %cut = arith.andi %words, %low : tensor<64x128xi32>
     %w = arith.sitofp %cut : tensor<64x128xi32> to tensor<64x128xf16>
     %d = tile.dot %a, %w, %acc : tensor<128x64xf16>, tensor<64x128xf16> -> tensor<128x128xf32>
