@@ -1,5 +1,6 @@
 // verify_attributes.cpp - the dialect's attributes on foreign operations: kernels, their arguments, loops. A promise
 // that is malformed would be dropped silently or, worse, believed; a misspelt one would do nothing.
+#include "compiler/dialect/boxes.h"
 #include "compiler/dialect/dialect.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "runtime/spelling.h"
@@ -64,6 +65,11 @@ LogicalResult TileDialect::verifyOperationAttribute(Operation* op, NamedAttribut
   if (name == "tile.multicast") {
     if (!isa<LoadSharedOp, TmaLoadOp>(op))
       return op->emitError() << "attribute '" << name << "' belongs on a copy of a box into shared memory";
+    return verifyUnit(op, attr);
+  }
+  if (name == kInsideAttr) {
+    if (!isa<LoadOp, StoreOp>(op))
+      return op->emitError() << "attribute '" << name << "' belongs on a load or store of a box";
     return verifyUnit(op, attr);
   }
   if (name == "tile.tf32") {

@@ -1,9 +1,9 @@
 // peel_edges.cpp - programs that lie wholly inside a picture or grid do without what only its edges need.
 // Before: straight-line code reads neighbours at clamp(x + k, 0, W - 1), at (x + k + W) % W, at x == 0 ? W - 1 : x - 1,
-//         or each under a mask of its own (x + k >= 0 & x + k < W), for tiles of places x = start + 0, 1, 2, ...
+//         or each under a mask of its own (x + k >= 0 & x + k < W), for tiles of places x = start + 0, 1, 2, ...; or
+//         several boxes of a view beside each other, which the view bounds.
 // After:  if (no clamp, remainder or choice changes anything, and every such mask is true) { the rest of the block
-// without
-//         them } else { the rest of the block as it was }
+//         without them, and with boxes that are marked as inside of their views } else { the rest of the block as it was }
 // Through clamped and wrapped places nothing is known to lie side by side: every element is read alone. Inside,
 // neighbours are neighbours again: vectors, and windows that several reads share. The condition is made of scalars,
 // once for a program.
@@ -12,8 +12,10 @@
 // program's own 32 bits do not wrap. Code with products, and loops, are left alone (peel_masks.cpp is for those).
 #include <map>
 
+#include "compiler/dialect/boxes.h"
 #include "compiler/dialect/dialect.h"
 #include "compiler/transforms/transforms.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
@@ -27,7 +29,7 @@ using namespace mlir;
 namespace {
 
 constexpr int64_t kMostOps = 500;  ///< a longer block is not copied
-constexpr size_t kManyMasks = 4;   ///< so many masks cost more than one condition and a copy of the code
+constexpr size_t kManyMasks = 4;   ///< so many masks, or boxes, cost more than one condition and a copy of the code
 constexpr int64_t kLongRow = 128;  ///< in shorter ones threads have few neighbours, which do not pay for wraps
 constexpr int kDeepest = 32;
 constexpr int64_t kMostFactor = 1 << 20;
@@ -169,6 +171,23 @@ class Edges {
     return need(*a, *b, above, more) && needFits(*a) && needFits(*b);
   }
 
+  /// Whether a box of a view can be inside of it; then it is needed that it is.
+  bool takesInside(Value view, ValueRange indices, ArrayRef<int64_t> shape) {
+    OpBuilder b(first_);
+    const size_t lead = indices.size() - shape.size();
+    for (auto [d, index] : llvm::enumerate(indices)) {
+      const auto place = spanOf(index);
+      if (!place || !isThere(view)) return false;
+      Value dim = dimOf(b, view, static_cast<int64_t>(d));
+      Span end;  // the last place of the dim
+      end.scalars[numberOf(dim)] = 1, end.low = end.high = -1;
+      Span last = *place;
+      last.high += (d < lead ? 1 : shape[d - lead]) - 1, last.isExact = false;
+      if (!need(*place, Span(), /*above=*/true) || !need(last, end, /*above=*/false) || !needFits(last)) return false;
+    }
+    return true;
+  }
+
   bool isEmpty() const { return needs_.empty(); }
 
   /// All that is needed, as one i1.
@@ -179,7 +198,8 @@ class Edges {
     for (const auto& [scalars, constant] : needs_) {
       Value sum = number(constant);
       for (const auto& [key, factor] : scalars) {
-        Value scalar = b.createOrFold<arith::ExtSIOp>(loc, wide, scalars_[key]);
+        Value scalar = scalars_[key];
+        if (scalar.getType() != wide) scalar = b.createOrFold<arith::ExtSIOp>(loc, wide, scalar);
         if (factor != 1) scalar = b.createOrFold<arith::MulIOp>(loc, scalar, number(factor));
         sum = b.createOrFold<arith::AddIOp>(loc, sum, scalar);
       }
@@ -266,6 +286,15 @@ class Edges {
     return std::nullopt;
   }
 
+  /// The size of a view's dim, one value for all boxes.
+  Value dimOf(OpBuilder& b, Value view, int64_t d) {
+    Value& dim = dims_[{view, d}];
+    auto made = view.getDefiningOp<MakeViewOp>();
+    if (!dim && made) dim = made.getDims()[static_cast<size_t>(d)];
+    if (!dim) dim = ViewDimOp::create(b, view.getLoc(), b.getI64Type(), view, static_cast<uint32_t>(d));
+    return dim;
+  }
+
   bool isThere(Value scalar) const {
     Operation* op = scalar.getDefiningOp();
     return !op || op->getBlock() != first_->getBlock() || op->isBeforeInBlock(first_);
@@ -293,8 +322,26 @@ class Edges {
   Operation* first_;
   std::map<Scalars, int64_t> needs_;  ///< scalars times factors, and a number: not above zero
   llvm::DenseMap<Value, std::optional<Span>> known_;
+  llvm::DenseMap<std::pair<Value, int64_t>, Value> dims_;
   llvm::SetVector<Value> scalars_;
 };
+
+/// Boxes of a tile's elements that code reads and writes.
+struct Box {
+  Value view;
+  ValueRange indices;
+  ArrayRef<int64_t> shape;
+};
+std::optional<Box> boxOf(Operation* op) {
+  auto shaped = [](auto access, Type type) -> std::optional<Box> {
+    auto tile = dyn_cast<RankedTensorType>(type);
+    if (!tile || tile.getNumElements() == 1) return std::nullopt;
+    return Box{access.getView(), access.getIndices(), tile.getShape()};
+  };
+  if (auto load = dyn_cast<LoadOp>(op)) return shaped(load, load.getType());
+  if (auto store = dyn_cast<StoreOp>(op)) return shaped(store, store.getValue().getType());
+  return std::nullopt;
+}
 
 /// What an operation is inside.
 struct Inside {
@@ -350,7 +397,7 @@ class PeelEdgesPass : public impl::PeelEdgesBase<PeelEdgesPass> {
     llvm::SetVector<Block*> blocks;
     getOperation().walk([&](Operation* op) {
       hasProducts |= isa<DotOp, BatchDotOp>(op);
-      if (isa<GatherOp>(op) && !op->getParentOfType<LoopLikeOpInterface>()) blocks.insert(op->getBlock());
+      if (isa<GatherOp, LoadOp>(op) && !op->getParentOfType<LoopLikeOpInterface>()) blocks.insert(op->getBlock());
     });
     if (hasProducts) return;
     for (Block* block : blocks) peel(*block);
@@ -362,7 +409,8 @@ class PeelEdgesPass : public impl::PeelEdgesBase<PeelEdgesPass> {
     llvm::DenseMap<Operation*, Inside> gone;
     llvm::SetVector<Operation*> compares;
     llvm::DenseSet<Value> masks, clamped;
-    GatherOp first;
+    llvm::MapVector<Value, SmallVector<LoadOp>> boxes;  // of a view, each at a place of its own
+    Operation* first = nullptr;
     int64_t ops = 0;
     bool hasClamps = false;
     const llvm::DenseSet<void*> around = wrapped(block);
@@ -377,6 +425,11 @@ class PeelEdgesPass : public impl::PeelEdgesBase<PeelEdgesPass> {
       for (Value result : op.getResults())
         if (llvm::any_of(op.getOperands(), [&](Value v) { return clamped.contains(v); })) clamped.insert(result);
       if (gather && !first && (gather.getMask() || clamped.contains(gather.getPtr()))) first = gather;
+      if (auto load = dyn_cast<LoadOp>(op); load && boxOf(load)) {
+        auto& others = boxes[load.getView()];
+        auto isSame = [&](LoadOp other) { return other.getIndices() == load.getIndices(); };
+        if (llvm::none_of(others, isSame)) others.push_back(load);
+      }
       auto type = op.getNumResults() == 1 ? dyn_cast<RankedTensorType>(op.getResult(0).getType()) : RankedTensorType();
       if (!type || type.getRank() == 0 || type.getShape().back() == 1 ||
           !isa<arith::MaxSIOp, arith::MinSIOp, arith::RemSIOp, arith::SelectOp>(op))
@@ -390,12 +443,23 @@ class PeelEdgesPass : public impl::PeelEdgesBase<PeelEdgesPass> {
                   auto gather = dyn_cast<GatherOp>(op);
                   return gather && clamped.contains(gather.getPtr());
                 });
-    if (!first || ops > kMostOps || (!hasClamps && masks.size() < kManyMasks)) return;
+    const bool hasMasks = first && (hasClamps || masks.size() >= kManyMasks);
+    const bool hasBoxes = llvm::any_of(boxes, [](const auto& of) { return of.second.size() >= kManyMasks; });
+    if (ops > kMostOps || (!hasMasks && !hasBoxes)) return;
+    if (hasBoxes)
+      for (const auto& [view, loads] : boxes)
+        if (!first || loads.front()->isBeforeInBlock(first)) first = loads.front();
     for (Operation& op : block)
       if (isa<GatherOp, ScatterOp>(op))
         conjunctsOf(isa<GatherOp>(op) ? cast<GatherOp>(op).getMask() : cast<ScatterOp>(op).getMask(), compares);
     Edges edges(first);
+    llvm::DenseSet<Operation*> whole;  // boxes inside of their views
     for (Operation& op : block) {
+      if (const auto box = hasBoxes ? boxOf(&op) : std::nullopt) {
+        Edges trial = edges;
+        if (trial.takesInside(box->view, box->indices, box->shape)) whole.insert(&op), edges = trial;
+        continue;
+      }
       auto compare = dyn_cast<arith::CmpIOp>(op);
       if (Operation* rem = compare ? asksForSign(compare) : nullptr; rem && gone.contains(rem)) gone[&op].truth = false;
       if (!compares.contains(&op) && !isa<arith::MaxSIOp, arith::MinSIOp, arith::RemSIOp, arith::SelectOp>(op))
@@ -411,7 +475,7 @@ class PeelEdgesPass : public impl::PeelEdgesBase<PeelEdgesPass> {
         gone[&op] = {}, edges = trial;
     }
     if (edges.isEmpty()) return;
-    split(block, first, edges, gone);
+    split(block, first, edges, gone, whole);
   }
 
   /// The scalars by which places are wrapped: several dividends, or one that adds the scalar first. Where quotients by
@@ -442,7 +506,7 @@ class PeelEdgesPass : public impl::PeelEdgesBase<PeelEdgesPass> {
   }
 
   static void split(Block& block, Operation* first, const Edges& edges,
-                    const llvm::DenseMap<Operation*, Inside>& gone) {
+                    const llvm::DenseMap<Operation*, Inside>& gone, const llvm::DenseSet<Operation*>& whole) {
     const Location loc = first->getLoc();
     Operation* end = block.getTerminator();
     OpBuilder b(first);
@@ -450,7 +514,8 @@ class PeelEdgesPass : public impl::PeelEdgesBase<PeelEdgesPass> {
     auto copy = [&](Operation& op) {
       auto found = gone.find(&op);
       if (found == gone.end()) {
-        b.clone(op, inside);
+        Operation* cloned = b.clone(op, inside);
+        if (whole.contains(&op)) cloned->setAttr(kInsideAttr, UnitAttr::get(op.getContext()));
       } else if (const Inside& is = found->second; is.other) {
         inside.map(op.getResult(0), withoutAll(b, op, is, inside));
       } else {

@@ -48,6 +48,14 @@ func.func @multicast(%n: i32) -> i32 {
 
 // -----
 
+func.func @inside(%n: i32) -> i32 {
+  // expected-error @+1 {{attribute 'tile.inside' belongs on a load or store of a box}}
+  %m = arith.addi %n, %n {tile.inside} : i32
+  return %m : i32
+}
+
+// -----
+
 func.func @tf32(%n: i32) -> i32 {
   // expected-error @+1 {{attribute 'tile.tf32' belongs on a bulk copy of f32}}
   %m = arith.addi %n, %n {tile.tf32} : i32

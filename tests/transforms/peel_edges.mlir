@@ -1,4 +1,4 @@
-// Programs wholly inside a picture read neighbours without clamps and masks of places.
+// Programs wholly inside a picture read neighbours without clamps and masks of places, and boxes without bounds.
 // RUN: tile-opt %s -split-input-file --tile-peel-edges --canonicalize --cse | FileCheck %s
 
 // Of the two sides that are clamped the farthest places decide: start - 0 >= 0 (and as 32 bits), start + 127 + 1 < n.
@@ -234,4 +234,63 @@ func.func @every_second(%p: !tile.ptr<f32>, %start: i32, %n: i32) -> tensor<128x
   %a = tile.ptr_add %ps, %at : tensor<128x!tile.ptr<f32>>, tensor<128xi32>
   %v = tile.gather %a : tensor<128x!tile.ptr<f32>> -> tensor<128xf32>
   return %v : tensor<128xf32>
+}
+
+// -----
+
+// A cross of five boxes of one view: of the places that differ by numbers the farthest decide. What is stored is inside,
+// too. (1 <= y, y + 8 + 1 <= rows, 1 <= x, x + 64 + 1 <= columns, and the sizes of what is stored.)
+// CHECK-LABEL: func.func @cross
+// CHECK-DAG: tile.view_dim %arg0, 0
+// CHECK-DAG: tile.view_dim %arg0, 1
+// CHECK-DAG: tile.view_dim %arg1, 0
+// CHECK-DAG: tile.view_dim %arg1, 1
+// CHECK: scf.if
+// CHECK-COUNT-5: tile.load {{.*}} {tile.inside}
+// CHECK: tile.store {{.*}} {tile.inside}
+// CHECK: } else {
+// CHECK-NOT: tile.inside
+// CHECK-COUNT-5: tile.load
+// CHECK: tile.store
+// CHECK: return
+func.func @cross(%u: !tile.view<2xf32>, %o: !tile.view<2xf32>) {
+  %c8 = arith.constant 8 : i32
+  %c64 = arith.constant 64 : i32
+  %c1 = arith.constant 1 : i32
+  %cm1 = arith.constant -1 : i32
+  %i = tile.program_id 0
+  %j = tile.program_id 1
+  %y = arith.muli %i, %c8 : i32
+  %x = arith.muli %j, %c64 : i32
+  %mid = tile.load %u[%y, %x : i32, i32] : !tile.view<2xf32> -> tensor<8x64xf32>
+  %y1 = arith.addi %y, %c1 : i32
+  %down = tile.load %u[%y1, %x : i32, i32] : !tile.view<2xf32> -> tensor<8x64xf32>
+  %y0 = arith.addi %y, %cm1 : i32
+  %up = tile.load %u[%y0, %x : i32, i32] : !tile.view<2xf32> -> tensor<8x64xf32>
+  %x1 = arith.addi %x, %c1 : i32
+  %right = tile.load %u[%y, %x1 : i32, i32] : !tile.view<2xf32> -> tensor<8x64xf32>
+  %x0 = arith.addi %x, %cm1 : i32
+  %left = tile.load %u[%y, %x0 : i32, i32] : !tile.view<2xf32> -> tensor<8x64xf32>
+  %a = arith.addf %mid, %down : tensor<8x64xf32>
+  %b = arith.addf %a, %up : tensor<8x64xf32>
+  %c = arith.addf %b, %right : tensor<8x64xf32>
+  %d = arith.addf %c, %left : tensor<8x64xf32>
+  tile.store %d, %o[%y, %x : i32, i32] : tensor<8x64xf32>, !tile.view<2xf32>
+  return
+}
+
+// -----
+
+// Boxes of different views at one place have one comparison each: nothing would be saved.
+// CHECK-LABEL: func.func @four_views
+// CHECK-NOT: scf.if
+// CHECK: return
+func.func @four_views(%a: !tile.view<1xf32>, %b: !tile.view<1xf32>, %c: !tile.view<1xf32>, %d: !tile.view<1xf32>, %i: i32) {
+  %x = tile.load %a[%i : i32] : !tile.view<1xf32> -> tensor<128xf32>
+  %y = tile.load %b[%i : i32] : !tile.view<1xf32> -> tensor<128xf32>
+  %z = tile.load %c[%i : i32] : !tile.view<1xf32> -> tensor<128xf32>
+  %s = arith.addf %x, %y : tensor<128xf32>
+  %t = arith.addf %s, %z : tensor<128xf32>
+  tile.store %t, %d[%i : i32] : tensor<128xf32>, !tile.view<1xf32>
+  return
 }

@@ -8,6 +8,7 @@
 
 #include "compiler/analysis/axis_facts.h"
 #include "compiler/analysis/diagonals.h"
+#include "compiler/dialect/boxes.h"
 #include "compiler/gpu/lowering/access.h"
 #include "compiler/gpu/lowering/alike.h"
 #include "compiler/lowering/elementwise.h"
@@ -133,7 +134,11 @@ class BoxAccess : public Access {
     return along ? b.CreatePtrAdd(row, e.i64(along * bytes_)) : row;
   }
 
+  /// The box is known to be inside of the view: nothing is compared but who has elements of the tile.
+  void isInside() { isInside_ = true, width.masked = width.aligned; }
+
   llvm::Value* predicate(int reg) override {
+    if (isInside_) return hasElement(reg);
     prepareBounds();
     layout::Coord coord = groups_.regCoord(reg);
     if (width.dim >= 0) coord[width.dim] += ahead;
@@ -143,10 +148,7 @@ class BoxAccess : public Access {
       llvm::Value*& inside = inside_[{d, coord[d]}];
       if (!inside) inside = e.b.CreateICmpULT(e.b.CreateAdd(relative_[d], e.i32(coord[d] + beside_[d])), span_[d]);
       all = all ? e.b.CreateAnd(all, inside) : inside;
-      if (!padded_[d] || coord[d] + groups_.maxThreadCoord(d) < layout.shape()[d]) continue;
-      llvm::Value* own = e.b.CreateICmpULT(e.b.CreateAdd(e.threadCoord(groups_, d), e.i32(coord[d])),
-                                           e.i32(layout.shape()[d]));
-      all = e.b.CreateAnd(all, own);
+      if (llvm::Value* own = padded_[d] ? isOfTile(groups_, coord, d) : nullptr) all = e.b.CreateAnd(all, own);
     }
     return all;
   }
@@ -172,6 +174,19 @@ class BoxAccess : public Access {
   }
 
  private:
+  /// Whether the thread's element at a place along dim d is one of the tile; null: every thread's is.
+  llvm::Value* isOfTile(const layout::Layout& of, const layout::Coord& coord, int d) {
+    if (coord[d] + of.maxThreadCoord(d) < layout.shape()[d]) return nullptr;
+    return e.b.CreateICmpULT(e.b.CreateAdd(e.threadCoord(of, d), e.i32(coord[d])), e.i32(layout.shape()[d]));
+  }
+  llvm::Value* hasElement(int reg) {
+    const layout::Coord coord = layout.regCoord(reg);
+    llvm::Value* all = nullptr;
+    for (int d = 0; d < layout.rank(); ++d)
+      if (llvm::Value* own = isOfTile(layout, coord, d)) all = all ? e.b.CreateAnd(all, own) : own;
+    return all;
+  }
+
   llvm::Value* max(llvm::Value* x, llvm::Value* y) { return e.b.CreateBinaryIntrinsic(llvm::Intrinsic::smax, x, y); }
   llvm::Value* min(llvm::Value* x, llvm::Value* y) { return e.b.CreateBinaryIntrinsic(llvm::Intrinsic::smin, x, y); }
 
@@ -241,7 +256,7 @@ class BoxAccess : public Access {
   llvm::SmallVector<int64_t, 4> beside_;
   llvm::SmallVector<bool, 4> padded_;
   llvm::Value *base_ = nullptr, *threadBase_ = nullptr, *uniform_ = nullptr;
-  bool prepared_ = false;
+  bool prepared_ = false, isInside_ = false;
   std::vector<llvm::Value*> span_, relative_;
   std::map<layout::Coord, llvm::Value*> rows_;
   std::map<std::pair<int, int64_t>, llvm::Value*> inside_;
@@ -430,6 +445,7 @@ bool updatesAcrossLoop(StoreOp store) {
 template <class Op>
 std::unique_ptr<BoxAccess> makeBoxAccess(Emitter& e, Op op, const layout::Layout& layout, int bytes) {
   auto access = std::make_unique<BoxAccess>(e, layout, op.getView(), op.getIndices(), bytes);
+  if (op->hasAttr(kInsideAttr)) access->isInside();
   auto isUpdate = [&](Operation* user) {
     auto store = dyn_cast<StoreOp>(user);
     return store && store.getView() == op.getView() && store.getIndices() == op.getIndices() &&

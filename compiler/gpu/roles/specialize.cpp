@@ -44,7 +44,7 @@ class Specializer {
   void run() {
     if (!target_.hasTma || !options_.useTma) return;
     turned_ = foldTurns(func_);
-    if (!isCandidate() || !specialize()) unfoldTurns(turned_);
+    if (!isCandidate(Facts(func_)) || !specialize()) unfoldTurns(turned_);
   }
 
  private:
@@ -284,15 +284,26 @@ class Specializer {
     return product && product.getResult().getType().getDimSize(0) <= kFewRows;
   }
 
+  /// Whether the loop is known to end after a few iterations, how many shows at run time (`range(0, i % 4)`): rings
+  /// would take the room of programs, and be filled once.
+  static bool isShort(scf::ForOp loop, const Facts& facts) {
+    constexpr int64_t kFew = 3;
+    if (loop.getStaticTripCount()) return false;
+    const int64_t step = facts.rangeOf(loop.getStep()).min;
+    const int64_t low = facts.rangeOf(loop.getLowerBound()).min, high = facts.rangeOf(loop.getUpperBound()).max;
+    return step > 0 && low >= INT32_MIN && high <= INT32_MAX && high - low <= kFew * step;
+  }
+
   /// Whether some loop feeds asynchronous products from shared memory, and no loop forbids roles.
-  bool isCandidate() {
+  bool isCandidate(const Facts& facts) {
     bool feeds = false, refused = false;
     func_.walk([&](Operation* copy) {
       if (!isSharedCopy(copy)) return;
       for (auto at = copy->getParentOfType<scf::ForOp>(); at; at = at->getParentOfType<scf::ForOp>())
         if (auto hint = at->getAttrOfType<IntegerAttr>("tile.specialize"))
           (hint.getInt() == 0 ? refused : isAsked_) = true;
-      bool inLoop = copy->getParentOfType<LoopLikeOpInterface>() != nullptr;
+      auto loop = copy->getParentOfType<scf::ForOp>();
+      const bool inLoop = copy->getParentOfType<LoopLikeOpInterface>() && (isAsked_ || !loop || !isShort(loop, facts));
       // Products of single warps as well, where asked for.
       auto isFed = [&](Operation* op) {
         return isAsyncProduct(op) || isOfFewRows(op) || (isAsked_ && isa<MmaOp>(op));
