@@ -46,10 +46,13 @@ class Range {
       detail::close_for(handle_);
       return *this;
     }
-    /// Left without ++: a C++ break, return or goto (reported), or an exception of the user's (the trace is given up
-    /// anyway).
+    /// Left without ++: a C++ break, return or goto, or an exception of the user's.
     ~Iterator() {
-      if (open_ && std::uncaught_exceptions() == exceptions_) detail::abandon_for(handle_, range_.loc_);
+      if (!open_) return;
+      if (std::uncaught_exceptions() > exceptions_)
+        detail::unwind(handle_, range_.loc_);
+      else
+        detail::abandon_for(handle_, range_.loc_);
     }
 
    private:
@@ -99,6 +102,7 @@ void if_(Expr condition, Then&& then) {
   static_assert(detail::is_body<Then>());
   uint32_t handle = 0;
   detail::open_then(condition, handle);
+  const detail::Unwinding guard(handle, condition.loc);
   std::forward<Then>(then)();
   detail::close_if(handle);
 }
@@ -107,6 +111,7 @@ void if_(Expr condition, Then&& then, Else&& otherwise) {
   static_assert(detail::is_body<Then>() && detail::is_body<Else>());
   uint32_t handle = 0;
   detail::open_then(condition, handle);
+  const detail::Unwinding guard(handle, condition.loc);
   std::forward<Then>(then)();
   detail::open_else(handle);
   std::forward<Else>(otherwise)();
@@ -137,7 +142,11 @@ class When {
       return *this;
     }
     ~Iterator() {
-      if (open_ && std::uncaught_exceptions() == exceptions_) detail::abandon_when(handle_, when_.condition_.loc);
+      if (!open_) return;
+      if (std::uncaught_exceptions() > exceptions_)
+        detail::unwind(handle_, when_.condition_.loc);
+      else
+        detail::abandon_when(handle_, when_.condition_.loc);
     }
 
    private:
@@ -162,6 +171,7 @@ void while_(Condition&& condition, Body&& body, SrcLoc loc = SrcLoc::current()) 
   static_assert(detail::is_body<Condition>() && detail::is_body<Body>());
   uint32_t handle = 0;
   detail::open_while(loc, handle);
+  const detail::Unwinding guard(handle, loc);
   {
     const Tile c = std::forward<Condition>(condition)();
     detail::while_condition(handle, Expr(c, loc));

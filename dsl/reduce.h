@@ -102,7 +102,9 @@ auto combine(const std::array<Operand, N>& sources, int along, bool is_scan, boo
   const SrcLoc loc = sources[0].loc;
   Value args[2 * N] = {}, out[N] = {};
   if constexpr (is_combiner<N, F, I...>()) {
-    open_combiner(sources.data(), int(N), along, is_scan, reverse, args, loc);
+    uint32_t handle = 0;
+    open_combiner(sources.data(), int(N), along, is_scan, reverse, args, loc, handle);
+    const Unwinding guard(handle, loc);
     if constexpr (N == 1) {
       Tile r = f(make_tile(args[0], loc), make_tile(args[1], loc));
       const Operand yields[] = {Expr(r, loc)};

@@ -2,6 +2,7 @@
 // together with the line the user wrote it on.
 #pragma once
 #include <concepts>
+#include <exception>
 #include <type_traits>
 #include <utility>
 
@@ -164,6 +165,22 @@ namespace detail {
 struct ParamValue {
   Value v;
   SrcLoc loc;
+};
+
+/// Stands in a function that opens a construct, which an exception of the user's may leave before its end.
+class Unwinding {
+ public:
+  Unwinding(const uint32_t& handle, SrcLoc loc) : handle_(handle), loc_(loc) {}
+  Unwinding(const Unwinding&) = delete;
+  Unwinding& operator=(const Unwinding&) = delete;
+  ~Unwinding() {
+    if (std::uncaught_exceptions() > exceptions_) unwind(handle_, loc_);
+  }
+
+ private:
+  const uint32_t& handle_;
+  SrcLoc loc_;
+  int exceptions_ = std::uncaught_exceptions();
 };
 }  // namespace detail
 

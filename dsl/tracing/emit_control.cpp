@@ -151,6 +151,10 @@ void abandon_for(uint32_t handle, SrcLoc loc) {
   if (t->settle(handle)) t->close_loop();
 }
 
+void unwind(uint32_t handle, SrcLoc loc) noexcept {
+  if (Tracer* t = Tracer::current()) t->unwind(handle, loc);
+}
+
 void open_then(const Operand& condition, uint32_t& handle) {
   Tracer* t = Tracer::current();
   if (!t) return;

@@ -164,6 +164,7 @@ void Tracer::check_progress(SrcLoc loc) {
              : "the trace is too long: a C++ loop must end on values known while tracing; use range() or while_() for "
                "loops of the kernel",
         loc);
+  given_up_ = true;
   throw TraceGivenUp{};
 }
 
@@ -250,7 +251,10 @@ void Tracer::finish() {
     std::lock_guard lock(in_progress().mutex);
     for (Diagnostic& d : *in_progress().find(serial_)) diagnostics.push_back(std::move(d));
   }
-  while (frames_.size() > 1) drop(pop());  // only after errors: constructs left in ways their guards could not see
+  while (frames_.size() > 1) {  // constructs left in ways their guards could not see
+    report_open(frames_.back());
+    drop(pop());
+  }
   mlir::func::ReturnOp::create(at_end(), location(frames_[0].loc));
   function()->walk([](mlir::Operation* op) { op->removeAttr(kReadOnly); });
 }

@@ -159,6 +159,8 @@ class Tracer {
   // ---- constructs
   Frame& push(FrameKind kind, mlir::Block* block, SrcLoc loc);
   Frame& top() { return frames_.back(); }
+  /// An exception leaves the construct: it and what is open in it are dropped, what they assign has no meaning.
+  void unwind(uint32_t handle, SrcLoc loc);
   /// Closes the rests of the innermost body and drops frames left open above `handle`; false if it is not open.
   bool settle(uint32_t handle);
   void close_rests();
@@ -204,6 +206,8 @@ class Tracer {
                    llvm::SmallVectorImpl<mlir::Value>& results);
 
   void check_progress(SrcLoc loc);
+  /// An error of a construct that is open where it cannot be.
+  void report_open(const Frame& frame);
 
   mlir::func::FuncOp function_;
   mlir::OpBuilder builder_;
@@ -211,6 +215,7 @@ class Tracer {
   uint32_t serial_;  ///< of this trace: tells its slots from those of others
   uint32_t next_frame_ = 1;
   int combiners_ = 0;
+  bool given_up_ = false;  ///< TraceGivenUp is on its way
   Tracer* enclosing_;  ///< a trace may start another one (a kernel traced inside a kernel's host code)
   std::vector<ValueInfo> values_;
   std::vector<SlotInfo> slots_;

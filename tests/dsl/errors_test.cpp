@@ -501,6 +501,26 @@ TEST(Errors, ExceptionsOfTheUserPassThrough) {
   EXPECT_TRUE(trace_of([](I32 n) { auto r = n + 1; }).ok());  // nothing is left behind
 }
 
+// Caught in the body they leave a construct without its code: the launch must not go on as if nothing had been there.
+TEST(Errors, ExceptionsThatLeaveAConstruct) {
+  EXPECT_TILE_ERROR(__LINE__, "an exception left this loop while it was traced", [](Ptr<float> p, I32 n) { try { for (auto i : range(n)) { store(p + i, 1.f); throw 1; } } catch (int) {} store(p, 2.f); });
+  EXPECT_TILE_ERROR(__LINE__, "an exception left this loop", [](Ptr<float> p, I32 n) { Tile i = 0; try { while_([&] { return i < n; }, [&] { i += 1; throw 1; }); } catch (int) {} store(p + i, 2.f); });
+  EXPECT_TILE_ERROR(__LINE__, "an exception left this loop", [](Ptr<float> p, I32 n) { try { while_([&]() -> Tile { throw 1; }, [&] { store(p, 1.f); }); } catch (int) {} });
+  EXPECT_TILE_ERROR(__LINE__, "an exception left this branch", [](Ptr<float> p, I32 n) { Tile x = 0.f; try { if_(n > 3, [&] { x += 1.f; throw 1; }); } catch (int) {} store(p, x); });
+  EXPECT_TILE_ERROR(__LINE__, "an exception left this branch", [](Ptr<float> p, I32 n) { Tile x = 0.f; try { if_(n > 3, [&] { x += 1.f; }, [&] { store(p, 1.f); throw 1; }); } catch (int) {} store(p, x); });
+  EXPECT_TILE_ERROR(__LINE__, "an exception left this branch", [](Ptr<float> p, I32 n) { try { for (auto _ : when(n > 3)) { store(p, 1.f); throw 1; } } catch (int) {} store(p, 2.f); });
+  EXPECT_TILE_ERROR(__LINE__, "an exception left this combiner", [](Ptr<float> p) { try { auto y = reduce(load(p + arange(0, 16)), axis(0), [](Tile a, Tile) -> Tile { if (a.rank() == 0) throw 1; return a; }); } catch (int) {} store(p, 2.f); });
+  EXPECT_TILE_ERROR(__LINE__, "an exception left this combiner", [](Ptr<float> p) { Tile x = load(p + arange(0, 16)); try { auto y = scan({x, x}, axis(0), [](Tile a, Tile b, Tile, Tile) { if (a.rank() == 0) throw 1; return std::tuple(a, b); }); } catch (int) {} store(p, 2.f); });
+  // In a loop that goes on, which carries what the inner one assigned.
+  EXPECT_TILE_ERROR(__LINE__, "an exception left this loop", [](Ptr<float> p, I32 n) { Tile x = 0.f, y = 1.f; for (auto j : range(n)) { y += x; try { for (auto i : range(j)) { break_if(i > 7); x += y; throw 1; } } catch (int) {} } store(p, x + y); });
+  // Inside of one construct nothing is left.
+  EXPECT_TRUE(trace_of([](Ptr<float> p, I32 n) { for (auto i : range(n)) { try { store(p + i, 1.f); throw 1; } catch (int) {} } }).ok());
+  auto k = kernel("k", [](Ptr<float> p, I32 n) { try { for (auto i : range(n)) { store(p + i, 1.f); throw 1; } } catch (int) {} });
+  std::vector<float> y(4);
+  const Status launched = k.try_launch(open_device("host").value_or_throw()->default_stream(), {}, {1}, y.data(), 4);
+  ASSERT_FALSE(launched.ok());
+  EXPECT_NE(launched.error().to_string().find("an exception left this loop"), std::string::npos) << launched.error().to_string();
+}
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Winfinite-recursion"
 static void never_ends(const Tile& x) { never_ends(x + 1); }
