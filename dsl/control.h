@@ -74,9 +74,13 @@ class Range {
 /// for (auto i : range(low, high, step)): i = low, low + step, ... below high; with a negative constant, down to those
 /// above high. A step that is known only when the kernel runs must be positive: where it is not, the loop has no
 /// iteration, and on hosts the launch fails and names it.
-inline Range range(Expr low, Expr high, Expr step, LoopOptions o = {}) { return Range(low, high, step, o, high.loc); }
-inline Range range(Expr low, Expr high, LoopOptions o = {}) { return Range(low, high, Expr(1, high.loc), o, high.loc); }
-inline Range range(Expr high, LoopOptions o = {}) {
+[[nodiscard]] inline Range range(Expr low, Expr high, Expr step, LoopOptions o = {}) {
+  return Range(low, high, step, o, high.loc);
+}
+[[nodiscard]] inline Range range(Expr low, Expr high, LoopOptions o = {}) {
+  return Range(low, high, Expr(1, high.loc), o, high.loc);
+}
+[[nodiscard]] inline Range range(Expr high, LoopOptions o = {}) {
   return Range(Expr(0, high.loc), high, Expr(1, high.loc), o, high.loc);
 }
 
@@ -163,7 +167,7 @@ class When {
   Expr condition_;
 };
 /// `condition`: a scalar i1. Tiles that the body assigns keep their value where it does not hold.
-inline When when(Expr condition) { return When(condition); }
+[[nodiscard]] inline When when(Expr condition) { return When(condition); }
 
 /// while (condition()) body(); the condition may read tiles but not assign them.
 template <class Condition, class Body>

@@ -74,10 +74,10 @@ class Tile {
   int rank(SrcLoc loc = SrcLoc::current()) const { return type(loc).shape.rank(); }
 
   /// x[:, None] and x[None, :]: a rank-1 tile as a column (Nx1) or a row (1xN); for others there is expand_dims.
-  Tile col(SrcLoc loc = SrcLoc::current()) const;
-  Tile row(SrcLoc loc = SrcLoc::current()) const;
+  [[nodiscard]] Tile col(SrcLoc loc = SrcLoc::current()) const;
+  [[nodiscard]] Tile row(SrcLoc loc = SrcLoc::current()) const;
   /// The same values in another element type (also narrowing).
-  Tile to(DType, SrcLoc loc = SrcLoc::current()) const;
+  [[nodiscard]] Tile to(DType, SrcLoc loc = SrcLoc::current()) const;
 
   template <class B>
   requires std::same_as<B, bool>

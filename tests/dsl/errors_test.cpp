@@ -27,6 +27,9 @@ TEST(Errors, MixedKinds) {
   EXPECT_TILE_ERROR(__LINE__, "mixes tile<4xf16> and tile<4xbf16>; neither holds every value of the other", [] { auto r = zeros({4}, f16) + zeros({4}, bf16); });
   EXPECT_TILE_ERROR(__LINE__, "'+' mixes i1 and i32; an i1 is not a number", [](I32 n) { auto r = (n < 3) + n; });
 }
+TEST(Errors, LikeWhatFailed) {
+  EXPECT_TILE_ERROR(__LINE__, "mixes i32 and f32", [](I32 n, F32 x) { auto bad = n + x; auto r = zeros_like(bad) + ones_like(bad) + full_like(bad, 3) + zeros({4}, i32); });
+}
 TEST(Errors, WhereOfLiterals) {
   EXPECT_TILE_ERROR(__LINE__, "'^' mixes tile<4xu8> and tile<4xi32>; signed and unsigned do not mix; convert one side with cast(x, dtype) (where() of two literals is i32 on its own)", [] { auto x = zeros({4}, u8); auto r = x ^ where(x > 3, 29, 0); });
 }
@@ -185,7 +188,7 @@ TEST(Errors, Reductions) {
 TEST(Errors, Combiners) {
   EXPECT_TILE_ERROR(__LINE__, "a combiner may use only its arguments and constants", [](F32 x) { auto r = reduce(zeros({4}, f32), axis(0), [&](Tile a, Tile b) { return a + x * b; }); });
   EXPECT_TILE_ERROR(__LINE__, "the combiner's result must be f32", [] { auto r = reduce(zeros({4}, f32), axis(0), [](Tile a, Tile b) { return a < b; }); });
-  EXPECT_TILE_ERROR(__LINE__, "cannot be used inside a combiner", [](Ptr<float> p) { auto r = reduce(zeros({4}, f32), axis(0), [](Tile a, Tile b) { return trans(zeros({2, 2}, f32)), a; }); });
+  EXPECT_TILE_ERROR(__LINE__, "cannot be used inside a combiner", [](Ptr<float> p) { auto r = reduce(zeros({4}, f32), axis(0), [](Tile a, Tile b) { auto t = trans(zeros({2, 2}, f32)); return a; }); });
   EXPECT_TILE_ERROR(__LINE__, "if_ cannot be used inside a combiner; use where", [] { auto r = scan(zeros({4}, f32), axis(0), [](Tile a, Tile b) { if_(a < b, [&] { a = b; }); return a; }); });
   EXPECT_TILE_ERROR(__LINE__, "tiles combined together must have one shape", [] { auto r = reduce({arange(0, 4), arange(0, 8)}, axis(0), [](Tile a, Tile b, Tile c, Tile d) { return std::tuple(a, b); }); });
 }
