@@ -361,6 +361,16 @@ TEST_F(Misuse, KernelsThatLaunchThemselves) {
   EXPECT_NE(told.find("kernel 'told' is launched, compiled or traced by itself"), std::string::npos) << told;
 }
 
+TEST_F(Misuse, KernelsThatWereMovedFrom) {
+  auto k = rows;
+  const auto moved = std::move(k);
+  std::vector<float> result(16 * 16);
+  EXPECT_EQ(k.name(), "misused_rows");
+  EXPECT_TRUE(k.try_call(stream, {}, in, TensorView<float, 2>(result.data(), {16, 16})));
+  EXPECT_EQ(result, std::vector<float>(16 * 16, 2.f));
+  expect_refused(k.try_launch(stream, {}, Grid{-1}, in, out), __LINE__, "grid (-1, 1, 1) is negative in x");
+}
+
 TEST_F(Misuse, KernelsThatLaunchTheirNextConfiguration) {
   struct Depth {
     int n = 0;
