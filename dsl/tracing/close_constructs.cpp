@@ -101,7 +101,7 @@ void Tracer::finish_if(uint32_t condition, BranchSide then_side, BranchSide else
 bool Tracer::can_carry(const Frame& f, const Carry& c) {
   const SlotInfo& s = slots_[c.slot];
   if (!s.alive) {
-    error("tile variable declared outside this loop is destroyed inside it", f.loc, {{"declared here", s.declared}});
+    error(kDestroyed, f.loc, {{"declared here", s.declared}, {kDestroyedHint, f.loc}});
     return false;
   }
   if (s.current == kNoValue) {

@@ -41,6 +41,11 @@ struct ValueInfo {
 
 enum class Poison : uint8_t { none, escapes_loop, escapes_branch, one_sided, may_not_run };
 
+inline constexpr const char* kDestroyed = "tile variable declared outside this loop is destroyed inside it";
+inline constexpr const char* kDestroyedHint =
+    "hint: a body is recorded once, so containers drop elements once, not every time; assign the tiles instead, e.g. "
+    "a = b, b = c, c = next";
+
 /// The reason as an error message.
 const char* describe(Poison p);
 Diagnostic diagnostic(Severity severity, std::string text, SrcLoc loc);
@@ -51,6 +56,7 @@ struct SlotInfo {
   bool alive = true;
   Poison poison = Poison::none;
   SrcLoc declared, poisoned_by;
+  uint32_t moved_in = 0;  ///< the frame where a container made a copy last: it grows there, and destroys this one
 };
 
 struct Carry {
@@ -172,6 +178,8 @@ class Tracer {
   Frame& body_frame();
   bool in_combiner() const { return combiners_ > 0; }
   Frame pop();
+  /// Reports tiles of outside that a loop destroys, which it does once and not every time.
+  void check_destroyed(uint32_t slot);
   /// Keeps a block of a broken construct until the end: its values may still be referred to.
   void discard(mlir::Block* block);
   void drop(Frame f);

@@ -1,6 +1,8 @@
 // errors_test.cpp - every mistake the tracer finds: one error each, at the user's line, with a caret, and no cascades.
 #include <cmath>
+#include <deque>
 #include <memory>
+#include <optional>
 #include <thread>
 
 #include "dsl/address.h"
