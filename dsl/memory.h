@@ -1,6 +1,7 @@
 // memory.h - loads, stores and atomics, in both styles: views with bounds and padding, pointers with masks.
 #pragma once
 #include <array>
+#include <concepts>
 
 #include "math.h"
 
@@ -119,10 +120,12 @@ Tensor<T, int(R)> make_view(Expr pointer, const Expr (&dims)[R], const Expr (&st
   return Tensor<T, int(R)>(
       detail::ParamValue{detail::make_view(pointer, dtype_of<T>(), d, s, int(R), pointer.loc), pointer.loc});
 }
-template <class T, size_t R>
-Tensor<T, int(R)> make_view(const Ptr<T>& pointer, const Expr (&dims)[R], const Expr (&strides)[R],
-                            SrcLoc loc = SrcLoc::current()) {
-  return make_view<T, R>(Expr(pointer, loc), dims, strides);
+/// The elements of a Ptr are known. Of a Ptr itself only: with Ptr<T>, what converts to one would be meant, too.
+template <class P, size_t R>
+requires std::same_as<P, Ptr<typename P::element>>
+Tensor<typename P::element, int(R)> make_view(const P& pointer, const Expr (&dims)[R], const Expr (&strides)[R],
+                                              SrcLoc loc = SrcLoc::current()) {
+  return make_view<typename P::element, R>(Expr(pointer, loc), dims, strides);
 }
 template <size_t R>
 Tensor<float, int(R)> make_view(const Tile&, const Expr (&)[R], const Expr (&)[R]) {

@@ -199,6 +199,10 @@ class Ptr : public Tile {
     requires(std::is_const_v<T> && std::is_same_v<U, std::remove_const_t<T>>)
   Ptr(const Ptr<U>& other, SrcLoc loc = SrcLoc::current())
       : Tile(detail::new_slot(detail::read_only_copy(Expr(other, loc)), loc), 0) {}
+  /// Ptr<T> row = p + n: the result of pointer arithmetic, which must point to elements of type T.
+  template <std::same_as<Tile> A>
+  Ptr(const A& address, SrcLoc loc = SrcLoc::current())
+      : Tile(detail::new_slot(detail::pointer_as(Expr(address, loc), dtype_of<T>(), std::is_const_v<T>), loc), 0) {}
   Ptr& operator=(const Ptr&) = default;
   /// p = p + n: walks through memory, as p += n does.
   Ptr& operator=(const Tile& address) {

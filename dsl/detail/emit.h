@@ -180,6 +180,8 @@ Value multiple_of(const Operand&, int64_t);
 void assume(const Operand&);
 /// Nothing is stored through this pointer or view, or through what is computed from it: writes are errors.
 void set_read_only(Value);
+/// A pointer to elements of the type; read_only as read_only_copy makes it.
+Value pointer_as(const Operand&, DType element, bool read_only);
 Value read_only_copy(const Operand& pointer);  ///< the same address; only what is read through the copy is allowed
 void require_positive(const Operand&, const char* what);  ///< an error where a literal is not
 void set_num_warps(int, SrcLoc);

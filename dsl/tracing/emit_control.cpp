@@ -310,6 +310,25 @@ Value read_only_copy(const Operand& pointer) {
   return copy;
 }
 
+Value pointer_as(const Operand& o, DType element, bool read_only) {
+  Tracer* t = Tracer::current();
+  if (!t) return {0};
+  const Value p = use(*t, o);
+  if (t->is_bad(p)) return {0};
+  if (t->info(p).kind != ValueKind::pointer || t->info(p).dtype != element) {
+    t->error("a Ptr to elements of " + std::string(name(element)) + " begins with an address of such, found " +
+                 t->type_of(p).to_string(),
+             o.loc);
+    return {0};
+  }
+  if (read_only) return read_only_copy(o);
+  if (!t->is_read_only(t->info(p).value)) return p;
+  t->error("a Ptr<T> of an address of const elements: make it a Ptr<const T>, or declare the kernel parameter without "
+           "const",
+           o.loc);
+  return {0};
+}
+
 void require_positive(const Operand& o, const char* what) {
   Tracer* t = Tracer::current();
   if (t && o.kind == Operand::integer && o.i < 1)

@@ -32,6 +32,19 @@ TEST(Errors, MixedKinds) {
 TEST(Errors, LikeWhatFailed) {
   EXPECT_TILE_ERROR(__LINE__, "mixes i32 and f32", [](I32 n, F32 x) { auto bad = n + x; auto r = zeros_like(bad) + ones_like(bad) + full_like(bad, 3) + zeros({4}, i32); });
 }
+TEST(Errors, PointersOfArithmetic) {
+  EXPECT_TILE_ERROR(__LINE__, "a Ptr to elements of f32 begins with an address of such, found ptr<f16>", [](Ptr<half> p, I32 n) { Ptr<float> q = p + n; });
+  EXPECT_TILE_ERROR(__LINE__, "a Ptr to elements of f32 begins with an address of such, found i32", [](I32 n) { Ptr<const float> q = n + 1; });
+  EXPECT_TILE_ERROR(__LINE__, "a Ptr<T> of an address of const elements", [](Ptr<const float> p, I32 n) { Ptr<float> q = p + n; });
+  EXPECT_TILE_ERROR(__LINE__, "through a pointer to const elements", [](Ptr<float> p, I32 n) { Ptr<const float> q = p + n; store(q, 1.f); });
+  const auto first = [](Ptr<const float> p) { return load(p); };
+  EXPECT_TRUE(trace_of([&](Ptr<float> p, Ptr<const float> x, I32 n) {
+    Ptr<float> row = p + n * 16;
+    Ptr<const float> from = x + n;
+    for (auto i : range(n)) row += 1, from = from + i;
+    store(row, first(from) + first(x + n) + first(p + 1) + first(row));
+  }).ok());
+}
 TEST(Errors, WhereOfLiterals) {
   EXPECT_TILE_ERROR(__LINE__, "'^' mixes tile<4xu8> and tile<4xi32>; signed and unsigned do not mix; convert one side with cast(x, dtype) (where() of two literals is i32 on its own)", [] { auto x = zeros({4}, u8); auto r = x ^ where(x > 3, 29, 0); });
 }
