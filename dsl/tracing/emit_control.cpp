@@ -109,6 +109,8 @@ Value open_for(const Operand& low, const Operand& high, const Operand& step, Loo
              loc);
     ok = false;
   }
+  for (const int choice : {hints.specialize, hints.overlap, hints.pingpong})
+    ok &= t->known(choice + 1, 3, "Choice", loc);
   uint32_t bounds[3] = {0, 0, 0};
   if (ok)
     bounds[0] = bound_value(*t, low, d), bounds[1] = bound_value(*t, high, d), bounds[2] = bound_value(*t, step, d);
@@ -278,6 +280,11 @@ Value multiple_of(const Operand& o, int64_t n) {
   if (type.pointer || is_float(type.dtype) || type.dtype == DType::i1)
     return t->error("multiple_of is about integers, found " + type.to_string(), o.loc), Value{0};
   if (n < 1) return t->error("multiple_of needs a positive number, found " + std::to_string(n), o.loc), Value{0};
+  if (o.kind == Operand::integer && o.i % n != 0)
+    return t->error("multiple_of(" + text_of(o) + ", " + std::to_string(n) +
+                        "): the number is known while tracing, and is no multiple",
+                    o.loc),
+           Value{0};
   mlir::Value x = t->info(v).value;
   return t->add(ir::AssumeOp::create(t->at_end(), t->location(o.loc), x.getType(), x, n), type.dtype, o.loc);
 }

@@ -114,6 +114,12 @@ void Tracer::error(std::string message, SrcLoc loc, std::vector<Note> notes) {
   add_once(diagnostics, std::move(d));
 }
 
+bool Tracer::known(int enumerator, int count, const char* type, SrcLoc loc) {
+  if (enumerator >= 0 && enumerator < count) return true;
+  error(std::string("this number is no enumerator of ") + type, loc);
+  return false;
+}
+
 void Tracer::remark(std::string message, SrcLoc loc) {
   add_once(remarks, diagnostic(Severity::remark, std::move(message), loc));
 }

@@ -130,6 +130,8 @@ class Tracer {
   };
   void error(std::string message, SrcLoc loc, std::vector<Note> notes = {});
   std::vector<Diagnostic> diagnostics;
+  /// Whether an enumerator is one of `count`; reports others, which casts make.
+  bool known(int enumerator, int count, const char* type, SrcLoc loc);
   /// What is right and hardly meant.
   void remark(std::string message, SrcLoc loc);
   std::vector<Diagnostic> remarks;

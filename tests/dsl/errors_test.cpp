@@ -29,8 +29,31 @@ TEST(Errors, MixedKinds) {
   EXPECT_TILE_ERROR(__LINE__, "mixes tile<4xf16> and tile<4xbf16>; neither holds every value of the other", [] { auto r = zeros({4}, f16) + zeros({4}, bf16); });
   EXPECT_TILE_ERROR(__LINE__, "'+' mixes i1 and i32; an i1 is not a number", [](I32 n) { auto r = (n < 3) + n; });
 }
+TEST(Errors, NumbersThatAreNoEnumerators) {
+  EXPECT_TILE_ERROR(__LINE__, "this number is no enumerator of Choice", [](Ptr<float> p, I32 n) { for (auto i : range(0, n, {.specialize = Choice(5)})) store(p + i, 1.f); });
+  EXPECT_TILE_ERROR(__LINE__, "this number is no enumerator of Prec", [] { auto r = dot(zeros({16, 16}, f32), zeros({16, 16}, f32), Prec(9)); });
+  EXPECT_TILE_ERROR(__LINE__, "this number is no enumerator of Cache", [](Ptr<float> p) { store(p, 1.f, {.cache = Cache(7)}); });
+  EXPECT_TILE_ERROR(__LINE__, "this number is no enumerator of Cache", [](Tensor<float, 1> a) { auto r = a.load({0}, {4}, {.cache = Cache(7)}); });
+  EXPECT_TILE_ERROR(__LINE__, "this number is no enumerator of Rounding", [](F32 x) { auto r = cast(x, f16, Rounding(4)); });
+  EXPECT_TILE_ERROR(__LINE__, "this number is no enumerator of Order", [](Ptr<float> p) { atomic_add(p, 1.f, {.order = Order(8)}); });
+  EXPECT_TILE_ERROR(__LINE__, "this number is no enumerator of Scope", [](Ptr<int32_t> p) { atomic_cas(p, 1, 2, {.scope = Scope(8)}); });
+  EXPECT_TILE_ERROR(__LINE__, "this number is no enumerator of DType", [] { auto r = zeros({4}, DType(99)) + 1; });
+  EXPECT_TILE_ERROR(__LINE__, "this number is no enumerator of DType", [](F32 x) { auto r = cast(x, DType(99)); });
+  EXPECT_TILE_ERROR(__LINE__, "this number is no enumerator of DType", [](F32 x) { auto r = cast(x, DType(99), Rounding::down); });
+  EXPECT_TILE_ERROR(__LINE__, "this number is no enumerator of DType", [](F32 x) { auto r = bitcast(x, DType(99)); });
+  EXPECT_TILE_ERROR(__LINE__, "this number is no enumerator of DType", [](F32 x) { auto r = saturate(x, DType(99)); });
+}
+TEST(Errors, MultiplesThatAreNone) {
+  EXPECT_TILE_ERROR(__LINE__, "multiple_of(7, 4): the number is known while tracing, and is no multiple", [](Ptr<float> p) { store(p + multiple_of(7, 4), 1.f); });
+  EXPECT_TRUE(trace_of([](Ptr<float> p) { store(p + multiple_of(8, 4), 1.f); }).ok());
+}
 TEST(Errors, LikeWhatFailed) {
   EXPECT_TILE_ERROR(__LINE__, "mixes i32 and f32", [](I32 n, F32 x) { auto bad = n + x; auto r = zeros_like(bad) + ones_like(bad) + full_like(bad, 3) + zeros({4}, i32); });
+}
+TEST(Errors, MasksOfOnePlace) {
+  EXPECT_TILE_ERROR(__LINE__, "a mask of tile<4xi1> for load at one place, ptr<f32>", [](Ptr<float> p, I32 n) { auto r = load(p, {.mask = arange(0, 4) < n}); });
+  EXPECT_TILE_ERROR(__LINE__, "a mask of tile<4xi1> for store at one place, ptr<f32>", [](Ptr<float> p, I32 n) { store(p, 1.f, {.mask = arange(0, 4) < n}); });
+  EXPECT_TRUE(trace_of([](Ptr<float> p, I32 n) { store(p, load(p, {.mask = n > 3}), {.mask = n > 4}); atomic_add(p, 1.f, {.mask = arange(0, 4) < n}); }).ok());
 }
 TEST(Errors, PointersOfArithmetic) {
   EXPECT_TILE_ERROR(__LINE__, "a Ptr to elements of f32 begins with an address of such, found ptr<f16>", [](Ptr<half> p, I32 n) { Ptr<float> q = p + n; });
@@ -300,7 +323,32 @@ TEST(Errors, LoopCarriedTypeChange) {
   EXPECT_NE(found[0].notes[0].message.find("variable declared here"), std::string::npos);
   EXPECT_EQ(static_cast<int>(found[0].notes[0].line), line - 3);
   EXPECT_EQ(static_cast<int>(found[0].notes[1].line), line - 2);
-  EXPECT_NE(found[0].notes[2].message.find("cast(value, f16)"), std::string::npos);
+  EXPECT_NE(found[0].notes[2].message.find("begin with the wider type, e.g. x = cast(value, f32)"), std::string::npos);
+}
+
+TEST(Errors, LoopCarriedWiderType) {
+  auto found = errors_of([](Ptr<double> p, I32 n) { Tile acc = 0.f; for (auto i : range(n)) acc = cast(acc, f64) + load(p + i); store(p, cast(acc, f64)); });
+  ASSERT_EQ(found.size(), 1u);
+  ASSERT_EQ(found[0].notes.size(), 3u);
+  EXPECT_EQ(found[0].notes[2].message, "hint: begin with the wider type, e.g. x = cast(value, f64) in front of the loop");
+}
+
+TEST(Errors, DestroyedInALoop) {
+  EXPECT_TILE_ERROR(__LINE__, "tile variable declared outside this loop is destroyed inside it", [](Ptr<float> p, I32 n) { std::deque<Tile> w; w.push_back(load(p)); w.push_back(load(p + 1)); for (auto i : range(n)) { w.pop_front(); w.push_back(load(p + i)); } store(p, w[0]); });
+  EXPECT_TILE_ERROR(__LINE__, "tile variable declared outside this loop is destroyed inside it", [](Ptr<float> p, I32 n) { std::optional<Tile> start = load(p); Tile acc = 0.f; for (auto i : range(n)) { if (start) { acc += *start; start.reset(); } acc += 1.f; } store(p, acc); });
+  EXPECT_TILE_ERROR(__LINE__, "tile variable declared outside this loop is destroyed inside it", [](Ptr<float> p, I32 n) { std::vector<Tile> v{load(p)}; for (auto i : range(n)) if_(i > 2, [&] { v.pop_back(); }); });
+  // Tiles of the iteration, temporaries, copies, and what a vector leaves behind when it grows.
+  EXPECT_TRUE(trace_of([](Ptr<float> p, I32 n) {
+    std::vector<Tile> held{load(p)}, made;
+    for (auto i : range(n)) {
+      std::deque<Tile> w;
+      w.push_back(load(p + i)), w.push_back(held[0]), w.pop_front();
+      Tile copy = held[0];
+      held.push_back(copy + 1.f), held.push_back(w[0]);
+      made.push_back(copy), made.push_back(copy), made.clear();
+      store(p + i, held[0] + held[1] + w[0]);
+    }
+  }).ok());
 }
 
 TEST(Errors, LoopCarriedShapeChange) {
