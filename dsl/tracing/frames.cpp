@@ -65,8 +65,11 @@ void Tracer::unwind(uint32_t handle, SrcLoc loc) {
   auto isIt = [&](const Frame& f) { return f.handle == handle; };
   const auto left = std::find_if(frames_.begin() + 1, frames_.end(), isIt);
   if (left == frames_.end()) return;
-  // Nobody sees this of an exception that leaves the kernel: there is no trace then.
-  if (!given_up_)
+  // Nobody sees this of an exception that leaves the kernel: there is no trace then. Of constructs in each other that
+  // one leaves, the innermost is named.
+  const bool named = unwound_at_ == values_.size();
+  unwound_at_ = values_.size();
+  if (!given_up_ && !named)
     error(std::string("an exception left this ") +
               (left->is_loop()       ? "loop"
                : left->is_branch() ? "branch"

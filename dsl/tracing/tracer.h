@@ -226,6 +226,7 @@ class Tracer {
   uint32_t next_frame_ = 1;
   int combiners_ = 0;
   bool given_up_ = false;  ///< TraceGivenUp is on its way
+  size_t unwound_at_ = 0;  ///< how many values there were when an exception left a construct last
   Tracer* enclosing_;  ///< a trace may start another one (a kernel traced inside a kernel's host code)
   std::vector<ValueInfo> values_;
   std::vector<SlotInfo> slots_;

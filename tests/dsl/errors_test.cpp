@@ -577,6 +577,8 @@ TEST(Errors, ExceptionsThatLeaveAConstruct) {
   EXPECT_TILE_ERROR(__LINE__, "an exception left this branch", [](Ptr<float> p, I32 n) { try { for (auto _ : when(n > 3)) { store(p, 1.f); throw 1; } } catch (int) {} store(p, 2.f); });
   EXPECT_TILE_ERROR(__LINE__, "an exception left this combiner", [](Ptr<float> p) { try { auto y = reduce(load(p + arange(0, 16)), axis(0), [](Tile a, Tile) -> Tile { if (a.rank() == 0) throw 1; return a; }); } catch (int) {} store(p, 2.f); });
   EXPECT_TILE_ERROR(__LINE__, "an exception left this combiner", [](Ptr<float> p) { Tile x = load(p + arange(0, 16)); try { auto y = scan({x, x}, axis(0), [](Tile a, Tile b, Tile, Tile) { if (a.rank() == 0) throw 1; return std::tuple(a, b); }); } catch (int) {} store(p, 2.f); });
+  // Of several that one leaves, the innermost.
+  EXPECT_TILE_ERROR(__LINE__, "an exception left this branch", [](Ptr<float> p, I32 n) { try { for (auto i : range(n)) { store(p + i, 1.f); if_(i > 3, [&] { store(p, 1.f); throw 1; }); } } catch (int) {} });
   // In a loop that goes on, which carries what the inner one assigned.
   EXPECT_TILE_ERROR(__LINE__, "an exception left this loop", [](Ptr<float> p, I32 n) { Tile x = 0.f, y = 1.f; for (auto j : range(n)) { y += x; try { for (auto i : range(j)) { break_if(i > 7); x += y; throw 1; } } catch (int) {} } store(p, x + y); });
   // Inside of one construct nothing is left.
