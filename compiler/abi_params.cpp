@@ -43,6 +43,7 @@ bool isUnread(mlir::Value value) {
   while (!values.empty())
     for (mlir::Operation* user : values.pop_back_val().getUsers()) {
       if (!seen.insert(user).second) continue;
+      if (mlir::isa<ViewDimOp, ViewStrideOp>(user)) continue;  // of a view, not of its memory
       if (user->getNumRegions() || user->hasTrait<mlir::OpTrait::IsTerminator>() || !mlir::isMemoryEffectFree(user))
         return false;
       values.append(user->result_begin(), user->result_end());
@@ -62,7 +63,7 @@ void takePromises(mlir::func::FuncOp kernel, unsigned index, ParamInfo& p) {
   p.multiple_of = powerOfTwoIn(number("tile.multiple_of"));
   p.one = kernel.getArgAttr(index, "tile.one") != nullptr;
   // What no code looks at (the bias of a configuration without one) need not be there.
-  const bool isUnused = p.kind == ParamInfo::pointer && isUnread(kernel.getArgument(index));
+  const bool isUnused = p.kind != ParamInfo::scalar && isUnread(kernel.getArgument(index));
   p.nullable = isUnused || kernel.getArgAttr(index, "tile.nullable") != nullptr;
   if (p.kind != ParamInfo::view) return;
   if (auto unit = kernel.getArgAttrOfType<mlir::IntegerAttr>(index, "tile.unit_stride");

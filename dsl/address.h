@@ -12,7 +12,7 @@ Value pointer_to(const Operand& address, DType element);
 /// of the kernel's that the kernel also accesses in another way. Wide copies want a promise:
 /// pointer_to<const half>(multiple_of(load(table + i), 16)).
 template <class T>
-Tile pointer_to(Expr address) {
+[[nodiscard]] Tile pointer_to(Expr address) {
   const Tile p = detail::make_tile(detail::pointer_to(address, dtype_of<T>()), address.loc);
   if constexpr (std::is_const_v<T>) detail::set_read_only(Expr(p, address.loc).v);
   return p;

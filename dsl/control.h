@@ -46,10 +46,13 @@ class Range {
       detail::close_for(handle_);
       return *this;
     }
-    /// Left without ++: a C++ break, return or goto (reported), or an exception of the user's (the trace is given up
-    /// anyway).
+    /// Left without ++: a C++ break, return or goto, or an exception of the user's.
     ~Iterator() {
-      if (open_ && std::uncaught_exceptions() == exceptions_) detail::abandon_for(handle_, range_.loc_);
+      if (!open_) return;
+      if (std::uncaught_exceptions() > exceptions_)
+        detail::unwind(handle_, range_.loc_);
+      else
+        detail::abandon_for(handle_, range_.loc_);
     }
 
    private:
@@ -71,9 +74,13 @@ class Range {
 /// for (auto i : range(low, high, step)): i = low, low + step, ... below high; with a negative constant, down to those
 /// above high. A step that is known only when the kernel runs must be positive: where it is not, the loop has no
 /// iteration, and on hosts the launch fails and names it.
-inline Range range(Expr low, Expr high, Expr step, LoopOptions o = {}) { return Range(low, high, step, o, high.loc); }
-inline Range range(Expr low, Expr high, LoopOptions o = {}) { return Range(low, high, Expr(1, high.loc), o, high.loc); }
-inline Range range(Expr high, LoopOptions o = {}) {
+[[nodiscard]] inline Range range(Expr low, Expr high, Expr step, LoopOptions o = {}) {
+  return Range(low, high, step, o, high.loc);
+}
+[[nodiscard]] inline Range range(Expr low, Expr high, LoopOptions o = {}) {
+  return Range(low, high, Expr(1, high.loc), o, high.loc);
+}
+[[nodiscard]] inline Range range(Expr high, LoopOptions o = {}) {
   return Range(Expr(0, high.loc), high, Expr(1, high.loc), o, high.loc);
 }
 
@@ -99,6 +106,7 @@ void if_(Expr condition, Then&& then) {
   static_assert(detail::is_body<Then>());
   uint32_t handle = 0;
   detail::open_then(condition, handle);
+  const detail::Unwinding guard(handle, condition.loc);
   std::forward<Then>(then)();
   detail::close_if(handle);
 }
@@ -107,6 +115,7 @@ void if_(Expr condition, Then&& then, Else&& otherwise) {
   static_assert(detail::is_body<Then>() && detail::is_body<Else>());
   uint32_t handle = 0;
   detail::open_then(condition, handle);
+  const detail::Unwinding guard(handle, condition.loc);
   std::forward<Then>(then)();
   detail::open_else(handle);
   std::forward<Else>(otherwise)();
@@ -137,7 +146,11 @@ class When {
       return *this;
     }
     ~Iterator() {
-      if (open_ && std::uncaught_exceptions() == exceptions_) detail::abandon_when(handle_, when_.condition_.loc);
+      if (!open_) return;
+      if (std::uncaught_exceptions() > exceptions_)
+        detail::unwind(handle_, when_.condition_.loc);
+      else
+        detail::abandon_when(handle_, when_.condition_.loc);
     }
 
    private:
@@ -154,7 +167,7 @@ class When {
   Expr condition_;
 };
 /// `condition`: a scalar i1. Tiles that the body assigns keep their value where it does not hold.
-inline When when(Expr condition) { return When(condition); }
+[[nodiscard]] inline When when(Expr condition) { return When(condition); }
 
 /// while (condition()) body(); the condition may read tiles but not assign them.
 template <class Condition, class Body>
@@ -162,6 +175,7 @@ void while_(Condition&& condition, Body&& body, SrcLoc loc = SrcLoc::current()) 
   static_assert(detail::is_body<Condition>() && detail::is_body<Body>());
   uint32_t handle = 0;
   detail::open_while(loc, handle);
+  const detail::Unwinding guard(handle, loc);
   {
     const Tile c = std::forward<Condition>(condition)();
     detail::while_condition(handle, Expr(c, loc));

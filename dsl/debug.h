@@ -16,7 +16,9 @@ inline void device_print(const std::string& message, Expr x) { detail::device_pr
 inline void device_assert(Expr condition, const std::string& message) { detail::device_assert(condition, message); }
 
 /// The value, with the promise that it (every element) is a multiple of n. A wrong promise is undefined behaviour.
-inline Tile multiple_of(Expr x, int64_t n) { return detail::make_tile(detail::multiple_of(x, n), x.loc); }
+[[nodiscard]] inline Tile multiple_of(Expr x, int64_t n) {
+  return detail::make_tile(detail::multiple_of(x, n), x.loc);
+}
 /// Promise that a scalar condition holds.
 inline void assume(Expr condition) { detail::assume(condition); }
 /// Warps per program on a GPU (1, 2 or a multiple of 4 up to 32); ignored on the host. Without it the compiler chooses.

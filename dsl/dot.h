@@ -8,9 +8,11 @@ namespace tile {
 /// in i32. f8e4m3 and f8e5m2 may meet, too (gradients and weights). Without acc it starts from zero. f32 operands are
 /// multiplied in IEEE f32 unless `prec` says otherwise; for other operands it means nothing.
 /// Tiles of B matrices, BxMxK and BxKxN, give BxMxN: a product for each.
-inline Tile dot(Expr a, Expr b, OptionalExpr acc = {}, Prec prec = Prec::ieee) {
+[[nodiscard]] inline Tile dot(Expr a, Expr b, OptionalExpr acc = {}, Prec prec = Prec::ieee) {
   return detail::make_tile(detail::dot(a, b, acc, prec), a.loc);
 }
-inline Tile dot(Expr a, Expr b, Prec prec) { return detail::make_tile(detail::dot(a, b, {}, prec), a.loc); }
+[[nodiscard]] inline Tile dot(Expr a, Expr b, Prec prec) {
+  return detail::make_tile(detail::dot(a, b, {}, prec), a.loc);
+}
 
 }  // namespace tile

@@ -25,7 +25,7 @@ struct FloatForm {
 }  // namespace detail
 
 /// x 2^n for whole n of any size, rounded once.
-inline Tile ldexp(Expr x, Expr n) {
+[[nodiscard]] inline Tile ldexp(Expr x, Expr n) {
   const SrcLoc at = x.loc;
   if (!detail::is_defined(x, /*floats=*/true, "ldexp") || !detail::is_defined(n, /*floats=*/false, "ldexp's exponent"))
     return detail::make_tile({}, at);
@@ -49,7 +49,7 @@ inline Tile ldexp(Expr x, Expr n) {
 }
 
 /// Mantissa m, 1/2 <= |m| < 1, and exponent n (i32) of x = m 2^n; of zeros, infinities and NaNs themselves and 0.
-inline std::pair<Tile, Tile> frexp(Expr x) {
+[[nodiscard]] inline std::pair<Tile, Tile> frexp(Expr x) {
   const SrcLoc at = x.loc;
   if (!detail::is_defined(x, /*floats=*/true, "frexp")) return {detail::make_tile({}, at), detail::make_tile({}, at)};
   const detail::FloatForm form(x);

@@ -143,6 +143,9 @@ class AnyKernel {
   /// Fills the tiles of one trace: config words and the parameters' values.
   using Body = std::function<void(const uint64_t* config, const detail::Value* params)>;
   AnyKernel(std::string name, SrcLoc, std::vector<ConfigField>, std::vector<ParamInfo>, Body);
+  // No move on purpose: a kernel that was moved from would be none, and moving saves nothing over sharing.
+  AnyKernel(const AnyKernel&) = default;
+  AnyKernel& operator=(const AnyKernel&) = default;
 
   const std::string& name() const;
   const std::vector<ConfigField>& fields() const;

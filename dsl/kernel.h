@@ -20,13 +20,18 @@
 
 namespace tile {
 
-/// A scalar argument that may widen but never narrows: 3 for an I32 or F32, but no long long for an I32.
+/// A scalar argument that may widen but never narrows, as braces do: 3 for an I32 or I64, 3u for a U32, 3.f for an F32
+/// or F64; no int for a U32 or F32, no double for an F32, no long long for an I32.
 template <class T>
 struct Exact {
   T value;
   template <class U>
   requires(std::is_arithmetic_v<T> ? std::is_arithmetic_v<U>&& requires(U u) { T{u}; } : std::same_as<U, T>) Exact(U u)
       : value{u} {}
+  /// An enumerator of a plain `enum` is the integer it is.
+  template <Enumerator U>
+  requires(std::is_integral_v<T> && !std::is_same_v<T, bool> && sizeof(T) >= sizeof(U)) Exact(U u)
+      : value(static_cast<T>(u)) {}
   operator T() const { return value; }
 };
 
@@ -201,6 +206,8 @@ class Kernel : public AnyKernel {
 
   Kernel(std::string name, SrcLoc loc, Body body)
       : AnyKernel(std::move(name), loc, detail::config_fields<Cfg>(), {detail::Param<P>::info()...}, std::move(body)) {}
+  Kernel(const Kernel&) = default;  // as of AnyKernel: moving is copying
+  Kernel& operator=(const Kernel&) = default;
 
   /// How many programs to run, from the configuration and the launch arguments: what operator() uses.
   template <class F>

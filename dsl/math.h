@@ -38,24 +38,24 @@ inline Tile& update(Tile& x, Op op, const Expr& y) {
 }  // namespace detail
 
 #define TILE_UNARY_OPERATOR(name, symbol, ...) \
-  inline Tile operator symbol(Expr x) { return detail::apply(detail::Op::name, x); }
+  [[nodiscard]] inline Tile operator symbol(Expr x) { return detail::apply(detail::Op::name, x); }
 #define TILE_UNARY(name, ...) \
-  inline Tile name(Expr x) { return detail::apply(detail::Op::name, x); }
+  [[nodiscard]] inline Tile name(Expr x) { return detail::apply(detail::Op::name, x); }
 #define TILE_PREDICATE TILE_UNARY
-#define TILE_BINARY_OPERATOR(name, symbol, ...)                                                       \
-  inline Tile operator symbol(Expr x, Expr y) { return detail::apply(detail::Op::name, x, y); }       \
+#define TILE_BINARY_OPERATOR(name, symbol, ...)                                                               \
+  [[nodiscard]] inline Tile operator symbol(Expr x, Expr y) { return detail::apply(detail::Op::name, x, y); } \
   inline Tile& operator symbol##=(Tile& x, Expr y) { return detail::update(x, detail::Op::name, y); }
 #define TILE_BINARY(name, ...) \
-  inline Tile name(Expr x, Expr y) { return detail::apply(detail::Op::name, x, y); }
+  [[nodiscard]] inline Tile name(Expr x, Expr y) { return detail::apply(detail::Op::name, x, y); }
 #define TILE_COMPARISON(name, symbol, ...) \
-  inline Tile operator symbol(Expr x, Expr y) { return detail::apply(detail::Op::name, x, y); }
+  [[nodiscard]] inline Tile operator symbol(Expr x, Expr y) { return detail::apply(detail::Op::name, x, y); }
 #define TILE_TERNARY(name, ...) \
-  inline Tile name(Expr x, Expr y, Expr z) { return detail::apply(detail::Op::name, x, y, z); }
+  [[nodiscard]] inline Tile name(Expr x, Expr y, Expr z) { return detail::apply(detail::Op::name, x, y, z); }
 #include "elementwise.def"
 
 /// Closer than the built-in ! of a bool, which a Tile could (to give its error) become. As an operator on a reference
 /// it cannot learn the user's line: it points at where x was computed.
-inline Tile operator!(const Tile& x) {
+[[nodiscard]] inline Tile operator!(const Tile& x) {
   return detail::apply(detail::Op::logical_not, Expr(x, detail::origin(detail::slot_of(x))));
 }
 
@@ -84,30 +84,30 @@ S& operator<<(S& stream, const Tile&) {
 }
 
 /// Element by element: a where the condition holds, else b.
-inline Tile where(Expr condition, Expr a, Expr b) {
+[[nodiscard]] inline Tile where(Expr condition, Expr a, Expr b) {
   return detail::make_tile(detail::select(condition, a, b), condition.loc);
 }
 /// The same values as elements of another type. Float to integer truncates (out of range: undefined), to i1 tests != 0.
-inline Tile cast(Expr x, DType to) { return detail::make_tile(detail::convert(x, to), x.loc); }
+[[nodiscard]] inline Tile cast(Expr x, DType to) { return detail::make_tile(detail::convert(x, to), x.loc); }
 /// The same, rounded as told: floats (and integers of up to 32 bits) to floats, floats to integers. Where cast would
 /// give infinities, roundings toward zero give the largest number; f8 types give it always.
-inline Tile cast(Expr x, DType to, Rounding rounding) {
+[[nodiscard]] inline Tile cast(Expr x, DType to, Rounding rounding) {
   return detail::make_tile(detail::convert_rounding(x, to, rounding), x.loc);
 }
 /// Floats of fewer bits, rounded up or down at random so that the mean is x: `bits` are random u32 words, one an
 /// element (`randint(seed, i)`), of which the upper 24 bits count. Beyond the largest number it stays there.
-inline Tile cast_stochastic(Expr x, DType to, Expr bits) {
+[[nodiscard]] inline Tile cast_stochastic(Expr x, DType to, Expr bits) {
   return detail::make_tile(detail::convert_randomly(x, to, bits), x.loc);
 }
 /// The nearest values that another type has: out of range becomes its largest or lowest number (infinities, too), NaN
 /// becomes 0 in integers; inside the range like cast. Quantising: saturate(rint(x / scale), i8).
-inline Tile saturate(Expr x, DType to) { return detail::make_tile(detail::saturate(x, to), x.loc); }
+[[nodiscard]] inline Tile saturate(Expr x, DType to) { return detail::make_tile(detail::saturate(x, to), x.loc); }
 /// The same bits read as another type of equal size.
-inline Tile bitcast(Expr x, DType to) { return detail::make_tile(detail::reinterpret(x, to), x.loc); }
+[[nodiscard]] inline Tile bitcast(Expr x, DType to) { return detail::make_tile(detail::reinterpret(x, to), x.loc); }
 
 /// The place (row, column) of element i * columns + j of a grid that is walked in groups of `group` rows, column by
 /// column within a group (the last may have fewer rows): programs that follow each other share operands of products.
-inline std::pair<Tile, Tile> swizzle2d(Expr i, Expr j, Expr rows, Expr columns, Expr group) {
+[[nodiscard]] inline std::pair<Tile, Tile> swizzle2d(Expr i, Expr j, Expr rows, Expr columns, Expr group) {
   detail::require_positive(group, "the group of swizzle2d");
   const SrcLoc at = i.loc;
   auto op = [&](detail::Op o, const Expr& x, const Expr& y) { return Expr(detail::apply(o, x, y), at); };
@@ -120,14 +120,14 @@ inline std::pair<Tile, Tile> swizzle2d(Expr i, Expr j, Expr rows, Expr columns, 
 }
 
 /// Index of this program, and the number of programs, along an axis (0, 1, 2) of the grid. i32.
-inline Tile program_id(int axis, SrcLoc loc = SrcLoc::current()) {
+[[nodiscard]] inline Tile program_id(int axis, SrcLoc loc = SrcLoc::current()) {
   return detail::make_tile(detail::program_id(axis, loc), loc);
 }
-inline Tile num_programs(int axis, SrcLoc loc = SrcLoc::current()) {
+[[nodiscard]] inline Tile num_programs(int axis, SrcLoc loc = SrcLoc::current()) {
   return detail::make_tile(detail::num_programs(axis, loc), loc);
 }
 /// low, low + 1, ... high - 1 as a rank-1 i32 tile; both known while tracing.
-inline Tile arange(int64_t low, int64_t high, SrcLoc loc = SrcLoc::current()) {
+[[nodiscard]] inline Tile arange(int64_t low, int64_t high, SrcLoc loc = SrcLoc::current()) {
   return detail::make_tile(detail::arange(low, high, loc), loc);
 }
 template <class Low, class High>
@@ -138,18 +138,26 @@ requires(std::derived_from<Low, Tile> || std::derived_from<High, Tile>) Tile ara
   return {};
 }
 /// A tile with one value everywhere.
-inline Tile full(Shape shape, Expr value, DType dtype) {
+[[nodiscard]] inline Tile full(Shape shape, Expr value, DType dtype) {
   return detail::make_tile(detail::full(shape, value, dtype), value.loc);
 }
-inline Tile zeros(Shape shape, DType dtype, SrcLoc loc = SrcLoc::current()) { return full(shape, Expr(0, loc), dtype); }
-inline Tile ones(Shape shape, DType dtype, SrcLoc loc = SrcLoc::current()) { return full(shape, Expr(1, loc), dtype); }
-inline Tile zeros_like(Expr x) {
-  const TileType t = detail::type_of(x.kind == Expr::value ? x.v : detail::literal(x));
-  return full(t.shape, Expr(0, x.loc), t.dtype);
+[[nodiscard]] inline Tile zeros(Shape shape, DType dtype, SrcLoc loc = SrcLoc::current()) {
+  return full(shape, Expr(0, loc), dtype);
 }
+[[nodiscard]] inline Tile ones(Shape shape, DType dtype, SrcLoc loc = SrcLoc::current()) {
+  return full(shape, Expr(1, loc), dtype);
+}
+/// The same of the shape and element type of x.
+[[nodiscard]] inline Tile full_like(Expr x, Expr value) {
+  if (x.kind == Expr::value && !x.v.id) return detail::make_tile({}, x.loc);
+  const TileType t = detail::type_of(x.kind == Expr::value ? x.v : detail::literal(x));
+  return full(t.shape, value, t.dtype);
+}
+[[nodiscard]] inline Tile zeros_like(Expr x) { return full_like(x, Expr(0, x.loc)); }
+[[nodiscard]] inline Tile ones_like(Expr x) { return full_like(x, Expr(1, x.loc)); }
 
 /// x limited to [low, high].
-inline Tile clamp(Expr x, Expr low, Expr high) { return min(Expr(max(x, low), x.loc), high); }
+[[nodiscard]] inline Tile clamp(Expr x, Expr low, Expr high) { return min(Expr(max(x, low), x.loc), high); }
 namespace detail {
 /// What functions made of others are computed in: 16-bit floats in f32, to be rounded once.
 inline Expr widened(const Expr& x) {
@@ -168,12 +176,12 @@ inline Tile sigmoid_of(const Expr& x) {
 }  // namespace detail
 
 /// 1 / (1 + e^-x), computed with exp2.
-inline Tile sigmoid(Expr x) {
+[[nodiscard]] inline Tile sigmoid(Expr x) {
   if (!detail::is_defined(x, /*floats=*/true, "sigmoid")) return detail::make_tile({}, x.loc);
   return detail::as(detail::sigmoid_of(detail::widened(x)), x);
 }
 /// x * sigmoid(x).
-inline Tile silu(Expr x) {
+[[nodiscard]] inline Tile silu(Expr x) {
   if (!detail::is_defined(x, /*floats=*/true, "silu")) return detail::make_tile({}, x.loc);
   const Expr wide = detail::widened(x);
   return detail::as(detail::apply(detail::Op::mul, wide, Expr(detail::sigmoid_of(wide), x.loc)), x);

@@ -1,6 +1,7 @@
 // memory.h - loads, stores and atomics, in both styles: views with bounds and padding, pointers with masks.
 #pragma once
 #include <array>
+#include <concepts>
 
 #include "math.h"
 
@@ -39,7 +40,8 @@ class Tensor {
 
   /// Box of `shape` at `offsets` (one per dim). A shape of lower rank means extent 1 in the leading dims, which are
   /// dropped.
-  Tile load(std::array<Expr, R> offsets, Shape shape, BoxLoad options = {}, SrcLoc loc = SrcLoc::current()) const {
+  [[nodiscard]] Tile load(std::array<Expr, R> offsets, Shape shape, BoxLoad options = {},
+                          SrcLoc loc = SrcLoc::current()) const {
     return detail::make_tile(
         detail::load_box(view_, operands(offsets).data(), R, shape, options.pad, options.cache, loc), loc);
   }
@@ -51,7 +53,7 @@ class Tensor {
     return {};
   }
   /// One element as a scalar.
-  Tile load(std::array<Expr, R> offsets, SrcLoc loc = SrcLoc::current()) const {
+  [[nodiscard]] Tile load(std::array<Expr, R> offsets, SrcLoc loc = SrcLoc::current()) const {
     return load(offsets, Shape{}, {}, loc);
   }
   /// Writes the box that starts at `offsets` and has the value's shape; a value of lower rank has extent 1 in the
@@ -70,7 +72,7 @@ class Tensor {
   }
   /// Rows chosen by number: `rows`, a tile of N integers, gives an N x columns tile that begins at `column`. Elements
   /// outside the tensor (rows below 0 too) read `pad`.
-  Tile gather(Expr rows, Expr column, int64_t columns, BoxLoad o = {}) const {
+  [[nodiscard]] Tile gather(Expr rows, Expr column, int64_t columns, BoxLoad o = {}) const {
     static_assert(R == 2, "gather takes rows of a tensor of 2 dims: Tensor<T, 2>");
     return detail::make_tile(detail::gather_rows(view_, rows, column, columns, o.pad, o.cache), rows.loc);
   }
@@ -83,17 +85,17 @@ class Tensor {
     detail::scatter_rows(view_, rows, column, value, o.cache);
   }
   /// Size of a dim as i32 (what loops count with) or i64; distance in elements between neighbours along a dim, i64.
-  Tile dim(int i, SrcLoc loc = SrcLoc::current()) const {
+  [[nodiscard]] Tile dim(int i, SrcLoc loc = SrcLoc::current()) const {
     return detail::make_tile(detail::view_dim(view_, i, i32, loc), loc);
   }
-  Tile dim64(int i, SrcLoc loc = SrcLoc::current()) const {
+  [[nodiscard]] Tile dim64(int i, SrcLoc loc = SrcLoc::current()) const {
     return detail::make_tile(detail::view_dim(view_, i, i64, loc), loc);
   }
-  Tile stride(int i, SrcLoc loc = SrcLoc::current()) const {
+  [[nodiscard]] Tile stride(int i, SrcLoc loc = SrcLoc::current()) const {
     return detail::make_tile(detail::view_stride(view_, i, loc), loc);
   }
   /// Address of element 0.
-  Tile ptr(SrcLoc loc = SrcLoc::current()) const {
+  [[nodiscard]] Tile ptr(SrcLoc loc = SrcLoc::current()) const {
     const detail::Value p = detail::view_pointer(view_, loc);
     if constexpr (std::is_const_v<T>) detail::set_read_only(p);  // the view may be one that is written elsewhere
     return detail::make_tile(p, loc);
@@ -118,10 +120,12 @@ Tensor<T, int(R)> make_view(Expr pointer, const Expr (&dims)[R], const Expr (&st
   return Tensor<T, int(R)>(
       detail::ParamValue{detail::make_view(pointer, dtype_of<T>(), d, s, int(R), pointer.loc), pointer.loc});
 }
-template <class T, size_t R>
-Tensor<T, int(R)> make_view(const Ptr<T>& pointer, const Expr (&dims)[R], const Expr (&strides)[R],
-                            SrcLoc loc = SrcLoc::current()) {
-  return make_view<T, R>(Expr(pointer, loc), dims, strides);
+/// The elements of a Ptr are known. Of a Ptr itself only: with Ptr<T>, what converts to one would be meant, too.
+template <class P, size_t R>
+requires std::same_as<P, Ptr<typename P::element>>
+Tensor<typename P::element, int(R)> make_view(const P& pointer, const Expr (&dims)[R], const Expr (&strides)[R],
+                                              SrcLoc loc = SrcLoc::current()) {
+  return make_view<typename P::element, R>(Expr(pointer, loc), dims, strides);
 }
 template <size_t R>
 Tensor<float, int(R)> make_view(const Tile&, const Expr (&)[R], const Expr (&)[R]) {
@@ -142,7 +146,7 @@ struct StoreOptions {
   Cache cache = Cache::none;
 };
 /// Elements at a pointer or a tile of pointers (p + offsets, offsets counted in elements).
-inline Tile load(Expr pointer, LoadOptions o = {}) {
+[[nodiscard]] inline Tile load(Expr pointer, LoadOptions o = {}) {
   return detail::make_tile(detail::load(pointer, o.mask, o.other, o.cache), pointer.loc);
 }
 /// Writes a value of the pointer's element type (or narrower, of the same kind).

@@ -8,11 +8,11 @@ namespace tile {
 
 /// The e2m1 numbers (0, 0.5, 1, 1.5, 2, 3, 4, 6 and their negatives) in the bytes of a u8 tile as f16, bf16 or f32, two
 /// neighbours along an axis out of each: 64x16 bytes give 64x32 numbers.
-inline Tile from_e2m1(Expr bytes, DType to, axis along = axis(-1)) {
+[[nodiscard]] inline Tile from_e2m1(Expr bytes, DType to, axis along = axis(-1)) {
   return detail::make_tile(detail::from_e2m1(bytes, to, along.index), bytes.loc);
 }
 /// 2^(x - 127) of a u8 tile as f16 (rounded), bf16 or f32; NaN where x is 255.
-inline Tile from_e8m0(Expr exponents, DType to) {
+[[nodiscard]] inline Tile from_e8m0(Expr exponents, DType to) {
   return detail::make_tile(detail::from_e8m0(exponents, to), exponents.loc);
 }
 
@@ -31,7 +31,7 @@ struct ScaledOperand {
 /// acc + a * b in f32, of operands of few bits with factors. Values and factors are converted to bf16 (f16 if one of
 /// the operands is f16), exactly but for factors that f16 does not hold, multiplied there and rounded once; the rest is
 /// as in dot. Without acc it starts from zero.
-inline Tile dot_scaled(ScaledOperand a, ScaledOperand b, OptionalExpr acc = {}) {
+[[nodiscard]] inline Tile dot_scaled(ScaledOperand a, ScaledOperand b, OptionalExpr acc = {}) {
   return detail::make_tile(detail::dot_scaled({a.values, a.scales, a.packed_along_k},
                                               {b.values, b.scales, b.packed_along_k}, acc),
                            a.values.loc);

@@ -9,7 +9,8 @@ namespace tile {
 
 /// Four u32 tiles from a 128-bit counter (u32 tiles or literals) and a 64-bit key (two u32 scalars). Seven `rounds` are
 /// the fewest that pass the authors' tests.
-inline std::array<Tile, 4> philox(Expr c0, Expr c1, Expr c2, Expr c3, Expr key0, Expr key1, int rounds = 10) {
+[[nodiscard]] inline std::array<Tile, 4> philox(Expr c0, Expr c1, Expr c2, Expr c3, Expr key0, Expr key1,
+                                                int rounds = 10) {
   const SrcLoc at = c0.loc;
   auto op = [&](detail::Op o, const Tile& a, const Tile& b) { return detail::apply(o, Expr(a, at), Expr(b, at)); };
   auto word = [&](const Expr& e) {
@@ -56,13 +57,15 @@ inline Tile to_unit(const Tile& word, SrcLoc at) {
 }  // namespace detail
 
 /// The four words that an element of a stream has, at the price of one: uniform u32.
-inline std::array<Tile, 4> randint4(Expr seed, Expr offset) { return detail::random_words(seed, offset); }
+[[nodiscard]] inline std::array<Tile, 4> randint4(Expr seed, Expr offset) { return detail::random_words(seed, offset); }
 /// Uniform u32 words, one per element of `offset`: the first of randint4.
-inline Tile randint(Expr seed, Expr offset) { return detail::random_words(seed, offset)[0]; }
+[[nodiscard]] inline Tile randint(Expr seed, Expr offset) { return detail::random_words(seed, offset)[0]; }
 /// Uniform f32 in [0, 1).
-inline Tile rand(Expr seed, Expr offset) { return detail::to_unit(detail::random_words(seed, offset)[0], offset.loc); }
+[[nodiscard]] inline Tile rand(Expr seed, Expr offset) {
+  return detail::to_unit(detail::random_words(seed, offset)[0], offset.loc);
+}
 /// Four of the same, independent, at the price of one.
-inline std::array<Tile, 4> rand4(Expr seed, Expr offset) {
+[[nodiscard]] inline std::array<Tile, 4> rand4(Expr seed, Expr offset) {
   const auto w = detail::random_words(seed, offset);
   auto unit = [&](int i) { return detail::to_unit(w[i], offset.loc); };
   return {unit(0), unit(1), unit(2), unit(3)};
@@ -82,12 +85,12 @@ inline std::array<Tile, 2> to_normal(const Tile& first, const Tile& second, SrcL
 }  // namespace detail
 
 /// Normal f32 with mean 0 and variance 1.
-inline Tile randn(Expr seed, Expr offset) {
+[[nodiscard]] inline Tile randn(Expr seed, Expr offset) {
   const auto w = detail::random_words(seed, offset);
   return detail::to_normal(w[0], w[1], offset.loc)[0];
 }
 /// Four of the same, independent, at about the price of two.
-inline std::array<Tile, 4> randn4(Expr seed, Expr offset) {
+[[nodiscard]] inline std::array<Tile, 4> randn4(Expr seed, Expr offset) {
   const auto w = detail::random_words(seed, offset);
   const auto first = detail::to_normal(w[0], w[1], offset.loc), second = detail::to_normal(w[2], w[3], offset.loc);
   return {first[0], first[1], second[0], second[1]};

@@ -12,10 +12,12 @@
 namespace tile {
 
 #define TILE_FOLD(verb)                                                                  \
-  inline Tile verb(Expr x, axis along) {                                                 \
+  [[nodiscard]] inline Tile verb(Expr x, axis along) {                                   \
     return detail::make_tile(detail::reduce(detail::Fold::verb, x, along.index), x.loc); \
   }                                                                                      \
-  inline Tile verb(Expr x) { return detail::make_tile(detail::reduce_all(detail::Fold::verb, x), x.loc); }
+  [[nodiscard]] inline Tile verb(Expr x) {                                               \
+    return detail::make_tile(detail::reduce_all(detail::Fold::verb, x), x.loc);          \
+  }
 TILE_FOLD(sum)
 TILE_FOLD(prod)
 TILE_FOLD(max)  // NaNs lose against numbers
@@ -42,33 +44,49 @@ TILE_FOLD_BY_NUMBER(any)
 TILE_FOLD_BY_NUMBER(all)
 #undef TILE_FOLD_BY_NUMBER
 /// Index (i32) of the largest or smallest element along an axis; the first one among equals, NaNs never win.
-inline Tile argmax(Expr x, axis along) {
+[[nodiscard]] inline Tile argmax(Expr x, axis along) {
   return detail::make_tile(detail::reduce(detail::Fold::argmax, x, along.index), x.loc);
 }
-inline Tile argmin(Expr x, axis along) {
+[[nodiscard]] inline Tile argmin(Expr x, axis along) {
   return detail::make_tile(detail::reduce(detail::Fold::argmin, x, along.index), x.loc);
+}
+/// The same over all elements, as a scalar: the index counts them in row-major order, as those of ravel(x).
+[[nodiscard]] inline Tile argmax(Expr x) {
+  return to_scalar(Expr(argmax(Expr(ravel(x), x.loc), axis(0)), x.loc));
+}
+[[nodiscard]] inline Tile argmin(Expr x) {
+  return to_scalar(Expr(argmin(Expr(ravel(x), x.loc), axis(0)), x.loc));
 }
 
 /// max or min along an axis together with argmax or argmin, at the price of the latter: auto [value, at] = ...
-inline std::pair<Tile, Tile> max_with_index(Expr x, axis along) {
+[[nodiscard]] inline std::pair<Tile, Tile> max_with_index(Expr x, axis along) {
   detail::Value index{};
   const detail::Value value = detail::reduce_with_index(detail::Fold::argmax, x, along.index, index);
   return {detail::make_tile(value, x.loc), detail::make_tile(index, x.loc)};
 }
-inline std::pair<Tile, Tile> min_with_index(Expr x, axis along) {
+[[nodiscard]] inline std::pair<Tile, Tile> min_with_index(Expr x, axis along) {
   detail::Value index{};
   const detail::Value value = detail::reduce_with_index(detail::Fold::argmin, x, along.index, index);
   return {detail::make_tile(value, x.loc), detail::make_tile(index, x.loc)};
+}
+/// The same over all elements, as two scalars.
+[[nodiscard]] inline std::pair<Tile, Tile> max_with_index(Expr x) {
+  const auto [value, index] = max_with_index(Expr(ravel(x), x.loc), axis(0));
+  return {to_scalar(Expr(value, x.loc)), to_scalar(Expr(index, x.loc))};
+}
+[[nodiscard]] inline std::pair<Tile, Tile> min_with_index(Expr x) {
+  const auto [value, index] = min_with_index(Expr(ravel(x), x.loc), axis(0));
+  return {to_scalar(Expr(value, x.loc)), to_scalar(Expr(index, x.loc))};
 }
 
 struct ScanOptions {
   bool reverse = false;  ///< from the last element to the first
 };
 /// Inclusive running sum and product.
-inline Tile cumsum(Expr x, axis along, ScanOptions o = {}) {
+[[nodiscard]] inline Tile cumsum(Expr x, axis along, ScanOptions o = {}) {
   return detail::make_tile(detail::scan(detail::Fold::sum, x, along.index, o.reverse), x.loc);
 }
-inline Tile cumprod(Expr x, axis along, ScanOptions o = {}) {
+[[nodiscard]] inline Tile cumprod(Expr x, axis along, ScanOptions o = {}) {
   return detail::make_tile(detail::scan(detail::Fold::prod, x, along.index, o.reverse), x.loc);
 }
 
@@ -102,7 +120,9 @@ auto combine(const std::array<Operand, N>& sources, int along, bool is_scan, boo
   const SrcLoc loc = sources[0].loc;
   Value args[2 * N] = {}, out[N] = {};
   if constexpr (is_combiner<N, F, I...>()) {
-    open_combiner(sources.data(), int(N), along, is_scan, reverse, args, loc);
+    uint32_t handle = 0;
+    open_combiner(sources.data(), int(N), along, is_scan, reverse, args, loc, handle);
+    const Unwinding guard(handle, loc);
     if constexpr (N == 1) {
       Tile r = f(make_tile(args[0], loc), make_tile(args[1], loc));
       const Operand yields[] = {Expr(r, loc)};
@@ -123,24 +143,24 @@ auto combine(const std::array<Operand, N>& sources, int along, bool is_scan, boo
 /// Combines along an axis with f(accumulated, next), which must be associative and commutative and may use only its
 /// arguments and constants: the order of combination is not specified.
 template <class F>
-Tile reduce(Expr x, axis along, F&& f) {
+[[nodiscard]] Tile reduce(Expr x, axis along, F&& f) {
   return detail::combine<1>({x}, along.index, false, false, f, std::index_sequence<0>{});
 }
 /// Several tiles of one shape at once: reduce({v, i}, axis(0), [](Tile v0, Tile i0, Tile v1, Tile i1) { return
 /// std::tuple(...); }).
 template <class F, size_t N>
-auto reduce(const Expr (&x)[N], axis along, F&& f) {
+[[nodiscard]] auto reduce(const Expr (&x)[N], axis along, F&& f) {
   std::array<detail::Operand, N> sources;
   for (size_t i = 0; i < N; ++i) sources[i] = x[i];
   return detail::combine<N>(sources, along.index, false, false, f, std::make_index_sequence<N>{});
 }
 /// Inclusive prefix combination; f(before, next) must be associative.
 template <class F>
-Tile scan(Expr x, axis along, F&& f, ScanOptions o = {}) {
+[[nodiscard]] Tile scan(Expr x, axis along, F&& f, ScanOptions o = {}) {
   return detail::combine<1>({x}, along.index, true, o.reverse, f, std::index_sequence<0>{});
 }
 template <class F, size_t N>
-auto scan(const Expr (&x)[N], axis along, F&& f, ScanOptions o = {}) {
+[[nodiscard]] auto scan(const Expr (&x)[N], axis along, F&& f, ScanOptions o = {}) {
   std::array<detail::Operand, N> sources;
   for (size_t i = 0; i < N; ++i) sources[i] = x[i];
   return detail::combine<N>(sources, along.index, true, o.reverse, f, std::make_index_sequence<N>{});
@@ -150,14 +170,14 @@ struct HistogramOptions {
   OptionalExpr mask{};  ///< elements where it is false are not counted
 };
 /// How many elements of an i32 tile are 0, 1, .. bins - 1, as an i32 tile of `bins`. Other values are not counted.
-inline Tile histogram(Expr x, int64_t bins, HistogramOptions o = {}) {
+[[nodiscard]] inline Tile histogram(Expr x, int64_t bins, HistogramOptions o = {}) {
   if (o.mask.kind == Expr::absent) return detail::make_tile(detail::histogram(x, bins), x.loc);
   const Tile counted = detail::make_tile(detail::select(o.mask, x, Expr(-1, x.loc)), x.loc);
   return detail::make_tile(detail::histogram(Expr(counted, x.loc), bins), x.loc);
 }
 
 /// e^x normalised along an axis, safe against overflow; f32 of 16-bit floats.
-inline Tile softmax(Expr x, axis along) {
+[[nodiscard]] inline Tile softmax(Expr x, axis along) {
   const SrcLoc at = x.loc;
   if (!detail::is_defined(x, /*floats=*/true, "softmax")) return detail::make_tile({}, at);
   Tile shifted = detail::apply(detail::Op::sub, detail::widened(x), Expr(max(x, along), at));

@@ -8,33 +8,37 @@
 namespace tile {
 
 /// Row-major order kept; the number of elements must agree. A one-element tile reshaped to {} is a scalar.
-inline Tile reshape(Expr x, Shape shape) { return detail::make_tile(detail::reshape(x, shape), x.loc); }
+[[nodiscard]] inline Tile reshape(Expr x, Shape shape) { return detail::make_tile(detail::reshape(x, shape), x.loc); }
 /// All elements in one dim.
-inline Tile ravel(Expr x) {
+[[nodiscard]] inline Tile ravel(Expr x) {
   return reshape(x, {detail::type_of(x.kind == Expr::value ? x.v : detail::literal(x)).shape.elements()});
 }
 /// A new dim of size 1 at `at` (negative counts from the last of the result).
-inline Tile expand_dims(Expr x, int at) { return detail::make_tile(detail::expand_dims(x, at), x.loc); }
+[[nodiscard]] inline Tile expand_dims(Expr x, int at) { return detail::make_tile(detail::expand_dims(x, at), x.loc); }
 /// Drops a dim of size 1. Dropping the last one gives a scalar.
-inline Tile squeeze(Expr x, int dim) { return detail::make_tile(detail::squeeze(x, dim), x.loc); }
+[[nodiscard]] inline Tile squeeze(Expr x, int dim) { return detail::make_tile(detail::squeeze(x, dim), x.loc); }
 /// The only element of a tile as a scalar.
-inline Tile to_scalar(Expr x) { return detail::make_tile(detail::to_scalar(x), x.loc); }
+[[nodiscard]] inline Tile to_scalar(Expr x) { return detail::make_tile(detail::to_scalar(x), x.loc); }
 /// Repeats dims of size 1 up to `shape`; scalars fill it.
-inline Tile broadcast_to(Expr x, Shape shape) { return detail::make_tile(detail::broadcast_to(x, shape), x.loc); }
+[[nodiscard]] inline Tile broadcast_to(Expr x, Shape shape) {
+  return detail::make_tile(detail::broadcast_to(x, shape), x.loc);
+}
 /// Swaps the last two dims.
-inline Tile trans(Expr x) { return detail::make_tile(detail::transpose(x), x.loc); }
+[[nodiscard]] inline Tile trans(Expr x) { return detail::make_tile(detail::transpose(x), x.loc); }
 /// Dim i of the result is dim order[i] of x.
-inline Tile permute(Expr x, Shape order) { return detail::make_tile(detail::permute(x, order), x.loc); }
+[[nodiscard]] inline Tile permute(Expr x, Shape order) { return detail::make_tile(detail::permute(x, order), x.loc); }
 
 /// a, then b, along an axis.
-inline Tile cat(Expr a, Expr b, int axis = 0) {
+[[nodiscard]] inline Tile cat(Expr a, Expr b, int axis = 0) {
   const detail::Operand parts[] = {a, b};
   return detail::make_tile(detail::cat(parts, 2, axis), a.loc);
 }
 /// Stacks two equal shapes along a new last dim of size 2.
-inline Tile join(Expr a, Expr b) { return cat(Expr(expand_dims(a, -1), a.loc), Expr(expand_dims(b, -1), b.loc), -1); }
+[[nodiscard]] inline Tile join(Expr a, Expr b) {
+  return cat(Expr(expand_dims(a, -1), a.loc), Expr(expand_dims(b, -1), b.loc), -1);
+}
 /// The two halves of a last dim of size 2; undoes join.
-inline std::pair<Tile, Tile> split(Expr x) {
+[[nodiscard]] inline std::pair<Tile, Tile> split(Expr x) {
   const Shape shape = detail::type_of(x.v).shape;
   if (x.kind != Expr::value || shape.rank() < 1 || shape[shape.rank() - 1] != 2) {
     if (x.kind != Expr::value || x.v.id) {
@@ -52,13 +56,15 @@ inline std::pair<Tile, Tile> split(Expr x) {
   return {squeeze(Expr(a, x.loc), -1), squeeze(Expr(b, x.loc), -1)};
 }
 /// The box of `shape` at static offsets.
-inline Tile extract(Expr x, Shape offsets, Shape shape) {
+[[nodiscard]] inline Tile extract(Expr x, Shape offsets, Shape shape) {
   return detail::make_tile(detail::extract(x, offsets, shape), x.loc);
 }
 /// result[.., i, ..] = x[.., indices[.., i, ..], ..] along an axis; i32 indices of x's rank.
-inline Tile take(Expr x, Expr indices, int axis) { return detail::make_tile(detail::take(x, indices, axis), x.loc); }
+[[nodiscard]] inline Tile take(Expr x, Expr indices, int axis) {
+  return detail::make_tile(detail::take(x, indices, axis), x.loc);
+}
 /// Opposite order along an axis.
-inline Tile flip(Expr x, axis along) {
+[[nodiscard]] inline Tile flip(Expr x, axis along) {
   if (x.kind != Expr::value || !x.v.id) return detail::make_tile({}, x.loc);
   const Shape shape = detail::type_of(x.v).shape;
   const int at = along.index < 0 ? along.index + shape.rank() : along.index;
@@ -75,7 +81,7 @@ inline Tile flip(Expr x, axis along) {
   return take(x, e(detail::broadcast_to(back, shape)), at);
 }
 /// a[0], b[0], a[1], b[1] ... along the last axis.
-inline Tile interleave(Expr a, Expr b) {
+[[nodiscard]] inline Tile interleave(Expr a, Expr b) {
   const Tile pairs = join(a, b);
   Shape shape = detail::type_of(a.v).shape;
   if (a.kind == Expr::value && shape.rank() > 0) shape[shape.rank() - 1] *= 2;

@@ -11,19 +11,19 @@ struct SortOptions {
   bool descending = false;
 };
 /// The elements along an axis in ascending (or descending) order: integers, f16, bf16, f32 or f64; shape and type stay.
-inline Tile sort(Expr x, axis along, SortOptions o = {}) {
+[[nodiscard]] inline Tile sort(Expr x, axis along, SortOptions o = {}) {
   return detail::make_tile(detail::sort(x, along.index, o.descending, nullptr), x.loc);
 }
 /// Where (i32) each element of the sorted tile was; of equal ones the first comes first. Payloads follow with
 /// take(payload, argsort(x, axis(i)), i).
-inline Tile argsort(Expr x, axis along, SortOptions o = {}) {
+[[nodiscard]] inline Tile argsort(Expr x, axis along, SortOptions o = {}) {
   detail::Value indices{};
   detail::sort(x, along.index, o.descending, &indices);
   return detail::make_tile(indices, x.loc);
 }
 /// The k largest elements along an axis, largest first, and where they were; of equal ones the first. A small k takes
 /// fewer steps than sorting: log2(k)^2 / 2 for all elements, then log2(k) each for half, a quarter, ... of them.
-inline std::pair<Tile, Tile> topk(Expr x, int64_t k, axis along) {
+[[nodiscard]] inline std::pair<Tile, Tile> topk(Expr x, int64_t k, axis along) {
   detail::Value indices{};
   Tile values = detail::make_tile(detail::sort(x, along.index, true, &indices, k), x.loc);
   return {values, detail::make_tile(indices, x.loc)};

@@ -2,6 +2,7 @@
 // together with the line the user wrote it on.
 #pragma once
 #include <concepts>
+#include <exception>
 #include <type_traits>
 #include <utility>
 
@@ -73,10 +74,10 @@ class Tile {
   int rank(SrcLoc loc = SrcLoc::current()) const { return type(loc).shape.rank(); }
 
   /// x[:, None] and x[None, :]: a rank-1 tile as a column (Nx1) or a row (1xN); for others there is expand_dims.
-  Tile col(SrcLoc loc = SrcLoc::current()) const;
-  Tile row(SrcLoc loc = SrcLoc::current()) const;
+  [[nodiscard]] Tile col(SrcLoc loc = SrcLoc::current()) const;
+  [[nodiscard]] Tile row(SrcLoc loc = SrcLoc::current()) const;
   /// The same values in another element type (also narrowing).
-  Tile to(DType, SrcLoc loc = SrcLoc::current()) const;
+  [[nodiscard]] Tile to(DType, SrcLoc loc = SrcLoc::current()) const;
 
   template <class B>
   requires std::same_as<B, bool>
@@ -165,6 +166,22 @@ struct ParamValue {
   Value v;
   SrcLoc loc;
 };
+
+/// Stands in a function that opens a construct, which an exception of the user's may leave before its end.
+class Unwinding {
+ public:
+  Unwinding(const uint32_t& handle, SrcLoc loc) : handle_(handle), loc_(loc) {}
+  Unwinding(const Unwinding&) = delete;
+  Unwinding& operator=(const Unwinding&) = delete;
+  ~Unwinding() {
+    if (std::uncaught_exceptions() > exceptions_) unwind(handle_, loc_);
+  }
+
+ private:
+  const uint32_t& handle_;
+  SrcLoc loc_;
+  int exceptions_ = std::uncaught_exceptions();
+};
 }  // namespace detail
 
 /// Kernel parameter: address of elements of type T in global memory; `const T` for inputs, through which nothing can be
@@ -182,6 +199,10 @@ class Ptr : public Tile {
     requires(std::is_const_v<T> && std::is_same_v<U, std::remove_const_t<T>>)
   Ptr(const Ptr<U>& other, SrcLoc loc = SrcLoc::current())
       : Tile(detail::new_slot(detail::read_only_copy(Expr(other, loc)), loc), 0) {}
+  /// Ptr<T> row = p + n: the result of pointer arithmetic, which must point to elements of type T.
+  template <std::same_as<Tile> A>
+  Ptr(const A& address, SrcLoc loc = SrcLoc::current())
+      : Tile(detail::new_slot(detail::pointer_as(Expr(address, loc), dtype_of<T>(), std::is_const_v<T>), loc), 0) {}
   Ptr& operator=(const Ptr&) = default;
   /// p = p + n: walks through memory, as p += n does.
   Ptr& operator=(const Tile& address) {

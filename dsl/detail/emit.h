@@ -133,7 +133,8 @@ Value reduce_all(Fold, const Operand&);  ///< over every axis, to a scalar
 Value scan(Fold, const Operand&, int axis, bool reverse);
 Value histogram(const Operand&, int64_t bins);  ///< i32 counts of the values 0 .. bins - 1
 /// Opens the region of a custom combiner over `count` tiles; fills 2 * count scalars: accumulated, then next.
-void open_combiner(const Operand* sources, int count, int axis, bool is_scan, bool reverse, Value* args, SrcLoc);
+void open_combiner(const Operand* sources, int count, int axis, bool is_scan, bool reverse, Value* args, SrcLoc,
+                   uint32_t& handle);
 void close_combiner(const Operand* results, int count, Value* out);
 Value dot(const Operand& a, const Operand& b, const Operand& acc, Prec);
 struct ScaledInput {
@@ -160,7 +161,9 @@ struct LoopHints {
 };
 Value open_for(const Operand& low, const Operand& high, const Operand& step, LoopHints, SrcLoc, uint32_t& handle);
 void close_for(uint32_t handle);
-void abandon_for(uint32_t handle, SrcLoc);  ///< the body was left by a C++ break, return or exception
+void abandon_for(uint32_t handle, SrcLoc);  ///< the body was left by a C++ break, return or goto
+/// An exception leaves the construct that begins at the line: an error, if somebody catches it in the kernel.
+void unwind(uint32_t handle, SrcLoc) noexcept;
 void open_then(const Operand& condition, uint32_t& handle);
 void open_else(uint32_t handle);
 void close_if(uint32_t handle);
@@ -177,6 +180,8 @@ Value multiple_of(const Operand&, int64_t);
 void assume(const Operand&);
 /// Nothing is stored through this pointer or view, or through what is computed from it: writes are errors.
 void set_read_only(Value);
+/// A pointer to elements of the type; read_only as read_only_copy makes it.
+Value pointer_as(const Operand&, DType element, bool read_only);
 Value read_only_copy(const Operand& pointer);  ///< the same address; only what is read through the copy is allowed
 void require_positive(const Operand&, const char* what);  ///< an error where a literal is not
 void set_num_warps(int, SrcLoc);

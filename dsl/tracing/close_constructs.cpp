@@ -2,7 +2,7 @@
 // so. Everything here runs after the body was recorded into detached blocks; nothing is traced twice.
 #include <algorithm>
 
-#include "dsl/tracing/tracer.h"
+#include "dsl/tracing/emit_rules.h"
 
 namespace tile::detail {
 
@@ -101,7 +101,7 @@ void Tracer::finish_if(uint32_t condition, BranchSide then_side, BranchSide else
 bool Tracer::can_carry(const Frame& f, const Carry& c) {
   const SlotInfo& s = slots_[c.slot];
   if (!s.alive) {
-    error("tile variable declared outside this loop is destroyed inside it", f.loc, {{"declared here", s.declared}});
+    error(kDestroyed, f.loc, {{"declared here", s.declared}, {kDestroyedHint, f.loc}});
     return false;
   }
   if (s.current == kNoValue) {
@@ -117,7 +117,10 @@ bool Tracer::can_carry(const Frame& f, const Carry& c) {
   const std::string from = before.to_string(), to = after.to_string();
   const std::string hint =
       before.shape == after.shape
-          ? "convert explicitly, e.g. x = cast(value, " + std::string(name(values_[init].dtype)) + ")"
+          ? (widens(values_[init].dtype, values_[end].dtype)
+                 ? "begin with the wider type, e.g. x = cast(value, " + std::string(name(values_[end].dtype)) +
+                       ") in front of the loop"
+                 : "convert explicitly, e.g. x = cast(value, " + std::string(name(values_[init].dtype)) + ")")
       : before.shape.rank() == 0 ? "start with a tile of that shape, e.g. x = zeros({...}, dtype)"
                                  : "keep the shape, with reshape, broadcast_to or squeeze, or use another variable";
   error("loop-carried tile variable changes type from " + from + " to " + to + " inside the loop", values_[end].loc,

@@ -243,7 +243,7 @@ Value convert_value(Tracer& t, Value v, DType to, SrcLoc loc) {
 
 Value convert(const Operand& o, DType to) {
   Tracer* t = Tracer::current();
-  if (!t) return {0};
+  if (!t || !t->known(static_cast<int>(to), kNumDTypes, "DType", o.loc)) return {0};
   if (o.kind != Operand::value) {
     // A literal is made as what it is, unless the target can hold it as such.
     const bool direct =
@@ -261,7 +261,7 @@ Value convert(const Operand& o, DType to) {
 
 Value reinterpret(const Operand& o, DType to) {
   Tracer* t = Tracer::current();
-  if (!t) return {0};
+  if (!t || !t->known(static_cast<int>(to), kNumDTypes, "DType", o.loc)) return {0};
   const Value v = use(*t, o);
   if (t->is_bad(v)) return {0};
   const ValueInfo from = t->info(v);
@@ -325,7 +325,7 @@ Value arange(int64_t low, int64_t high, SrcLoc loc) {
 }
 Value full(const Shape& s, const Operand& o, DType d) {
   Tracer* t = Tracer::current();
-  if (!t || !valid_shape(*t, s, o.loc)) return {0};
+  if (!t || !t->known(static_cast<int>(d), kNumDTypes, "DType", o.loc) || !valid_shape(*t, s, o.loc)) return {0};
   if (o.kind != Operand::value) return constant(*t, o, d, s);
   const Value v = scalar_as(o, d);
   if (t->is_bad(v)) return {0};

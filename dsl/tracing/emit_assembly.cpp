@@ -46,6 +46,7 @@ void inline_asm(const std::string& text, const std::string& constraints, const V
   }
   const Shape shape = result_type(args, count, DType::i32).shape;
   for (int i = 0; i < result_count; ++i) {
+    if (!t->known(static_cast<int>(results[i]), kNumDTypes, "DType", loc)) return;
     made.push_back(ir_element_type(t->context(), results[i]));
     types.push_back(shape.rank() == 0
                         ? made.back()

@@ -109,6 +109,8 @@ Value open_for(const Operand& low, const Operand& high, const Operand& step, Loo
              loc);
     ok = false;
   }
+  for (const int choice : {hints.specialize, hints.overlap, hints.pingpong})
+    ok &= t->known(choice + 1, 3, "Choice", loc);
   uint32_t bounds[3] = {0, 0, 0};
   if (ok)
     bounds[0] = bound_value(*t, low, d), bounds[1] = bound_value(*t, high, d), bounds[2] = bound_value(*t, step, d);
@@ -149,6 +151,10 @@ void abandon_for(uint32_t handle, SrcLoc loc) {
       "return_if(cond)",
       loc);
   if (t->settle(handle)) t->close_loop();
+}
+
+void unwind(uint32_t handle, SrcLoc loc) noexcept {
+  if (Tracer* t = Tracer::current()) t->unwind(handle, loc);
 }
 
 void open_then(const Operand& condition, uint32_t& handle) {
@@ -274,6 +280,11 @@ Value multiple_of(const Operand& o, int64_t n) {
   if (type.pointer || is_float(type.dtype) || type.dtype == DType::i1)
     return t->error("multiple_of is about integers, found " + type.to_string(), o.loc), Value{0};
   if (n < 1) return t->error("multiple_of needs a positive number, found " + std::to_string(n), o.loc), Value{0};
+  if (o.kind == Operand::integer && o.i % n != 0)
+    return t->error("multiple_of(" + text_of(o) + ", " + std::to_string(n) +
+                        "): the number is known while tracing, and is no multiple",
+                    o.loc),
+           Value{0};
   mlir::Value x = t->info(v).value;
   return t->add(ir::AssumeOp::create(t->at_end(), t->location(o.loc), x.getType(), x, n), type.dtype, o.loc);
 }
@@ -304,6 +315,25 @@ Value read_only_copy(const Operand& pointer) {
                             ValueKind::pointer);
   t->set_read_only(copy);
   return copy;
+}
+
+Value pointer_as(const Operand& o, DType element, bool read_only) {
+  Tracer* t = Tracer::current();
+  if (!t) return {0};
+  const Value p = use(*t, o);
+  if (t->is_bad(p)) return {0};
+  if (t->info(p).kind != ValueKind::pointer || t->info(p).dtype != element) {
+    t->error("a Ptr to elements of " + std::string(name(element)) + " begins with an address of such, found " +
+                 t->type_of(p).to_string(),
+             o.loc);
+    return {0};
+  }
+  if (read_only) return read_only_copy(o);
+  if (!t->is_read_only(t->info(p).value)) return p;
+  t->error("a Ptr<T> of an address of const elements: make it a Ptr<const T>, or declare the kernel parameter without "
+           "const",
+           o.loc);
+  return {0};
 }
 
 void require_positive(const Operand& o, const char* what) {

@@ -49,6 +49,7 @@ Value dot(const Operand& a, const Operand& b, const Operand& acc, Prec prec) {
   const Value x = operand_tile(*t, a, "dot"), y = operand_tile(*t, b, "dot");
   if (t->is_bad(x) || t->is_bad(y)) return {0};
   const TileType tx = t->type_of(x), ty = t->type_of(y);
+  if (!t->known(static_cast<int>(prec), 5, "Prec", loc)) return {0};
   if (const std::string fault = fault_of(tx, ty); !fault.empty()) {
     t->error("dot: " + fault, loc);
     return {0};

@@ -11,10 +11,11 @@ bool outside_combiner(Tracer& t, const char* verb, SrcLoc loc) {
   return false;
 }
 
-ir::CacheHintAttr cache_attr(Tracer& t, Cache c) {
+ir::CacheHintAttr cache_attr(Tracer& t, Cache c, SrcLoc loc) {
   static_assert(int(Cache::none) == int(ir::CacheHint::none) &&
                 int(Cache::streaming) == int(ir::CacheHint::streaming) &&
                 int(Cache::last) == int(ir::CacheHint::last) && int(Cache::volatile_) == int(ir::CacheHint::volatile_));
+  if (!t.known(static_cast<int>(c), 4, "Cache", loc)) c = Cache::none;
   return ir::CacheHintAttr::get(t.context(), static_cast<ir::CacheHint>(c));
 }
 
@@ -25,8 +26,9 @@ struct Access {
   Shape shape;
 };
 
+/// `each_place`: not many lanes at one place, as atomics may have, which add up there.
 bool make_access(Tracer& t, const Operand& pointer, const Operand& mask, const Operand* value, const char* verb,
-                 Access& out) {
+                 Access& out, bool each_place = false) {
   if (!outside_combiner(t, verb, pointer.loc)) return false;
   const Value p = use(t, pointer);
   const Value m = mask.kind == Operand::absent ? Value{0} : coerce(t, mask, DType::i1, {}, "mask");
@@ -46,6 +48,13 @@ bool make_access(Tracer& t, const Operand& pointer, const Operand& mask, const O
   Shape joint;
   if (m.id) {
     if (!broadcast_shapes(t, out.shape, t.type_of(m).shape, mask.loc, joint)) return false;
+    if (each_place && out.shape.rank() == 0 && joint.rank() > 0) {
+      t.error(std::string("a mask of ") + t.type_of(m).to_string() + " for " + verb + " at one place, " +
+                  t.type_of(p).to_string() + "; the mask of one place is a scalar i1, a tile wants a pointer for each "
+                  "element, p + offsets",
+              mask.loc);
+      return false;
+    }
     out.shape = joint;
   }
   if (value && value->kind == Operand::value && !t.is_bad(value->v)) {
@@ -86,14 +95,14 @@ Value load(const Operand& pointer, const Operand& mask, const Operand& other, Ca
   Tracer* t = Tracer::current();
   if (!t) return {0};
   Access a;
-  if (!make_access(*t, pointer, mask, nullptr, "load", a)) return {0};
+  if (!make_access(*t, pointer, mask, nullptr, "load", a, true)) return {0};
   mlir::Value fill;
   if (other.kind != Operand::absent) {
     if (!a.mask) return t->error("`other` is what masked-off lanes read: it needs a mask", other.loc), Value{0};
     if (!(fill = lanes(*t, other, a, "`other`"))) return {0};
   }
   return t->add(ir::GatherOp::create(t->at_end(), t->location(pointer.loc), lane_type(*t, a), a.pointer, mlir::Value(),
-                                     a.mask, fill, cache_attr(*t, cache)),
+                                     a.mask, fill, cache_attr(*t, cache, pointer.loc)),
                 a.dtype, pointer.loc);
 }
 
@@ -101,11 +110,11 @@ void store(const Operand& pointer, const Operand& value, const Operand& mask, Ca
   Tracer* t = Tracer::current();
   if (!t) return;
   Access a;
-  if (!make_access(*t, pointer, mask, &value, "store", a)) return;
+  if (!make_access(*t, pointer, mask, &value, "store", a, true)) return;
   mlir::Value v = lanes(*t, value, a, "the stored value");
   if (v)
     ir::ScatterOp::create(t->at_end(), t->location(pointer.loc), a.pointer, mlir::Value(), v, a.mask,
-                          cache_attr(*t, cache));
+                          cache_attr(*t, cache, pointer.loc));
 }
 
 // ---- views
@@ -173,7 +182,7 @@ Value load_box(Value view, const Operand* offsets, int rank, const Shape& shape,
   }
   OpBuilder& b = t->at_end();
   auto op = ir::LoadOp::create(b, t->location(loc), lane_type(*t, a), t->info(view).value, indices, fill,
-                               cache_attr(*t, cache));
+                               cache_attr(*t, cache, loc));
   return t->add(op, d, loc);
 }
 
@@ -198,7 +207,7 @@ void store_box(Value view, const Operand* offsets, int rank, const Operand& valu
   SmallVector<mlir::Value, 4> indices;
   mlir::Value v;
   if (!box_write(*t, view, offsets, rank, value, "the stored value", indices, v)) return;
-  ir::StoreOp::create(t->at_end(), t->location(loc), v, t->info(view).value, indices, cache_attr(*t, cache));
+  ir::StoreOp::create(t->at_end(), t->location(loc), v, t->info(view).value, indices, cache_attr(*t, cache, loc));
 }
 
 void add_to_box(Value view, const Operand* offsets, int rank, const Operand& value, SrcLoc loc) {
@@ -310,10 +319,14 @@ Value make_view(const Operand& pointer, DType element, const Operand* dims, cons
 static_assert(int(Order::acq_rel) == int(ir::MemOrder::acq_rel) && int(Order::relaxed) == int(ir::MemOrder::relaxed) &&
               int(Scope::cta) == int(ir::MemScope::cta) && int(Scope::sys) == int(ir::MemScope::sys));
 
+static bool known(Tracer& t, Order order, Scope scope, SrcLoc loc) {
+  return t.known(static_cast<int>(order), 4, "Order", loc) && t.known(static_cast<int>(scope), 3, "Scope", loc);
+}
+
 Value atomic_rmw(Rmw kind, const Operand& pointer, const Operand& value, const Operand& mask, Order order,
                  Scope scope) {
   Tracer* t = Tracer::current();
-  if (!t) return {0};
+  if (!t || !known(*t, order, scope, pointer.loc)) return {0};
   Access a;
   if (!make_access(*t, pointer, mask, &value, "an atomic", a)) return {0};
   const bool bitwise = kind == Rmw::bit_and || kind == Rmw::bit_or || kind == Rmw::bit_xor;
@@ -362,7 +375,7 @@ Value atomic_rmw(Rmw kind, const Operand& pointer, const Operand& value, const O
 Value atomic_cas(const Operand& pointer, const Operand& expected, const Operand& desired, const Operand& mask,
                  Order order, Scope scope) {
   Tracer* t = Tracer::current();
-  if (!t) return {0};
+  if (!t || !known(*t, order, scope, pointer.loc)) return {0};
   Access a;
   if (!make_access(*t, pointer, mask, &desired, "an atomic", a)) return {0};
   if (is_float(a.dtype) || a.dtype == DType::i1) {

@@ -231,7 +231,8 @@ Value scan(Fold f, const Operand& o, int axis, bool reverse) {
   return t ? fold_along(*t, f, o, axis, true, reverse) : Value{0};
 }
 
-void open_combiner(const Operand* sources, int count, int axis, bool is_scan, bool reverse, Value* args, SrcLoc loc) {
+void open_combiner(const Operand* sources, int count, int axis, bool is_scan, bool reverse, Value* args, SrcLoc loc,
+                   uint32_t& handle) {
   for (int i = 0; i < 2 * count; ++i) args[i] = {0};
   Tracer* t = Tracer::current();
   if (!t) return;
@@ -255,6 +256,7 @@ void open_combiner(const Operand* sources, int count, int axis, bool is_scan, bo
   }
   if (ok) ok = check_axis(*t, axis, t->type_of({ids[0]}), loc);
   Frame& f = t->push(FrameKind::combiner, ok ? combiner_block(*t, values, loc) : new Block, loc);
+  handle = f.handle;
   f.broken = !ok;
   f.sources = ids;
   f.axis = axis;

@@ -72,6 +72,7 @@ struct Rounder {
 
 /// The operand as a number, f16, bf16 and f8 as f32; Value{0} after an error.
 Value source(Tracer& t, const Operand& o, DType to, const char* verb) {
+  if (!t.known(static_cast<int>(to), kNumDTypes, "DType", o.loc)) return {0};
   const Value x = o.kind == Operand::value ? use(t, o) : literal(o);
   if (t.is_bad(x)) return {0};
   if (t.info(x).kind == ValueKind::number) return x;
@@ -84,7 +85,7 @@ Value source(Tracer& t, const Operand& o, DType to, const char* verb) {
 
 Value convert_rounding(const Operand& o, DType to, Rounding rounding) {
   Tracer* t = Tracer::current();
-  if (!t) return {0};
+  if (!t || !t->known(static_cast<int>(rounding), 4, "Rounding", o.loc)) return {0};
   const At at{o.loc};
   Value x = source(*t, o, to, "cast");
   if (t->is_bad(x)) return {0};

@@ -30,7 +30,7 @@ Value integer_to_integer(const At& at, Value x, DType from, DType to) {
 
 Value saturate(const Operand& o, DType to) {
   Tracer* t = Tracer::current();
-  if (!t) return {0};
+  if (!t || !t->known(static_cast<int>(to), kNumDTypes, "DType", o.loc)) return {0};
   const At at{o.loc};
   Value x = use(*t, o);
   if (t->is_bad(x)) return {0};

@@ -1,5 +1,6 @@
 // frames.cpp - constructs of a trace (branches, loops, combiners) while they are open.
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "dsl/tracing/tracer.h"
@@ -31,7 +32,7 @@ void Tracer::discard(mlir::Block* block) {
 void Tracer::drop(Frame f) {
   if (f.then_side) discard(f.then_side->block);
   discard(f.before);
-  discard(f.block);
+  if (f.block != f.before) discard(f.block);  // one block while a condition is recorded
 }
 
 Frame& Tracer::body_frame() {
@@ -45,12 +46,57 @@ bool Tracer::settle(uint32_t handle) {
   if (!open) return false;
   close_rests();
   while (frames_.back().handle != handle) {
+    report_open(frames_.back());
     Frame f = pop();
     retire(f, Poison::escapes_branch);
     drop(std::move(f));
     close_rests();
   }
   return true;
+}
+
+void Tracer::report_open(const Frame& f) {
+  error("the code around this construct went on while the construct was open; it is left at its end only, or with "
+        "break_if(cond), continue_if(cond) or return_if(cond)",
+        f.loc);
+}
+
+void Tracer::unwind(uint32_t handle, SrcLoc loc) {
+  auto isIt = [&](const Frame& f) { return f.handle == handle; };
+  const auto left = std::find_if(frames_.begin() + 1, frames_.end(), isIt);
+  if (left == frames_.end()) return;
+  // Nobody sees this of an exception that leaves the kernel: there is no trace then. Of constructs in each other that
+  // one leaves, the innermost is named.
+  const bool named = unwound_at_ == values_.size();
+  unwound_at_ = values_.size();
+  if (!given_up_ && !named)
+    error(std::string("an exception left this ") +
+              (left->is_loop()       ? "loop"
+               : left->is_branch() ? "branch"
+                                   : "combiner") +
+              " while it was traced, and there is no code for what was recorded of it: catch exceptions inside of it, "
+              "or let them leave the kernel",
+          loc);
+  for (bool last = false; !last;) {
+    last = frames_.back().handle == handle;
+    Frame f = pop();
+    retire(f, Poison::escapes_loop);
+    auto spoil = [&](uint32_t slot) {
+      slots_[slot].current = 0;
+      slots_[slot].poison = Poison::none;
+    };
+    for (const Carry& c : f.carries) {
+      if (c.written)
+        spoil(c.slot);
+      else
+        slots_[c.slot].current = c.init;
+    }
+    for (uint32_t s : f.first_values) spoil(s);
+    for (auto& [s, before] : f.saved) spoil(s);
+    if (f.then_side)
+      for (auto& [s, before] : f.then_side->before) spoil(s);
+    drop(std::move(f));
+  }
 }
 
 /// Objects born in a closed construct that are still alive cannot be used any more.

@@ -3,6 +3,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "dsl/tracing/tracer.h"
@@ -35,6 +36,9 @@ Slot Tracer::copy_slot(Slot from, SrcLoc declared) {
   if (s.current == kNoValue && s.poison == Poison::none)
     return new_slot(kNoValue, declared);  // copying "no value yet" is fine
   const Value v = read_slot(from, declared);
+  // Lines of the standard library's: a container that makes room copies its elements, then destroys them.
+  if (std::string_view(declared.file_name()).find("/c++/") != std::string_view::npos)
+    slots_[from.index].moved_in = frames_.back().serial;
   return new_slot(v.id, declared);
 }
 
@@ -45,7 +49,19 @@ SrcLoc Tracer::origin(Slot s) const {
 }
 
 void Tracer::kill_slot(Slot s) noexcept {
-  if (s.trace == serial_ && s.index < slots_.size()) slots_[s.index].alive = false;
+  if (s.trace != serial_ || s.index >= slots_.size()) return;
+  check_destroyed(s.index);
+  slots_[s.index].alive = false;
+}
+
+void Tracer::check_destroyed(uint32_t slot) {
+  const SlotInfo& s = slots_[slot];
+  for (uint32_t d = depth(); d > s.depth; --d) {
+    if (!frames_[d].is_loop()) continue;
+    if (s.moved_in != frames_.back().serial)
+      error(kDestroyed, frames_[d].loc, {{"declared here", s.declared}, {kDestroyedHint, frames_[d].loc}});
+    return;
+  }
 }
 
 Carry& Tracer::touch(Frame& frame, uint32_t slot) {

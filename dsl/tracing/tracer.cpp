@@ -114,6 +114,12 @@ void Tracer::error(std::string message, SrcLoc loc, std::vector<Note> notes) {
   add_once(diagnostics, std::move(d));
 }
 
+bool Tracer::known(int enumerator, int count, const char* type, SrcLoc loc) {
+  if (enumerator >= 0 && enumerator < count) return true;
+  error(std::string("this number is no enumerator of ") + type, loc);
+  return false;
+}
+
 void Tracer::remark(std::string message, SrcLoc loc) {
   add_once(remarks, diagnostic(Severity::remark, std::move(message), loc));
 }
@@ -164,6 +170,7 @@ void Tracer::check_progress(SrcLoc loc) {
              : "the trace is too long: a C++ loop must end on values known while tracing; use range() or while_() for "
                "loops of the kernel",
         loc);
+  given_up_ = true;
   throw TraceGivenUp{};
 }
 
@@ -250,7 +257,10 @@ void Tracer::finish() {
     std::lock_guard lock(in_progress().mutex);
     for (Diagnostic& d : *in_progress().find(serial_)) diagnostics.push_back(std::move(d));
   }
-  while (frames_.size() > 1) drop(pop());  // only after errors: constructs left in ways their guards could not see
+  while (frames_.size() > 1) {  // constructs left in ways their guards could not see
+    report_open(frames_.back());
+    drop(pop());
+  }
   mlir::func::ReturnOp::create(at_end(), location(frames_[0].loc));
   function()->walk([](mlir::Operation* op) { op->removeAttr(kReadOnly); });
 }

@@ -41,6 +41,11 @@ struct ValueInfo {
 
 enum class Poison : uint8_t { none, escapes_loop, escapes_branch, one_sided, may_not_run };
 
+inline constexpr const char* kDestroyed = "tile variable declared outside this loop is destroyed inside it";
+inline constexpr const char* kDestroyedHint =
+    "hint: a body is recorded once, so containers drop elements once, not every time; assign the tiles instead, e.g. "
+    "a = b, b = c, c = next";
+
 /// The reason as an error message.
 const char* describe(Poison p);
 Diagnostic diagnostic(Severity severity, std::string text, SrcLoc loc);
@@ -51,6 +56,7 @@ struct SlotInfo {
   bool alive = true;
   Poison poison = Poison::none;
   SrcLoc declared, poisoned_by;
+  uint32_t moved_in = 0;  ///< the frame where a container made a copy last: it grows there, and destroys this one
 };
 
 struct Carry {
@@ -124,6 +130,8 @@ class Tracer {
   };
   void error(std::string message, SrcLoc loc, std::vector<Note> notes = {});
   std::vector<Diagnostic> diagnostics;
+  /// Whether an enumerator is one of `count`; reports others, which casts make.
+  bool known(int enumerator, int count, const char* type, SrcLoc loc);
   /// What is right and hardly meant.
   void remark(std::string message, SrcLoc loc);
   std::vector<Diagnostic> remarks;
@@ -159,6 +167,8 @@ class Tracer {
   // ---- constructs
   Frame& push(FrameKind kind, mlir::Block* block, SrcLoc loc);
   Frame& top() { return frames_.back(); }
+  /// An exception leaves the construct: it and what is open in it are dropped, what they assign has no meaning.
+  void unwind(uint32_t handle, SrcLoc loc);
   /// Closes the rests of the innermost body and drops frames left open above `handle`; false if it is not open.
   bool settle(uint32_t handle);
   void close_rests();
@@ -170,6 +180,8 @@ class Tracer {
   Frame& body_frame();
   bool in_combiner() const { return combiners_ > 0; }
   Frame pop();
+  /// Reports tiles of outside that a loop destroys, which it does once and not every time.
+  void check_destroyed(uint32_t slot);
   /// Keeps a block of a broken construct until the end: its values may still be referred to.
   void discard(mlir::Block* block);
   void drop(Frame f);
@@ -204,6 +216,8 @@ class Tracer {
                    llvm::SmallVectorImpl<mlir::Value>& results);
 
   void check_progress(SrcLoc loc);
+  /// An error of a construct that is open where it cannot be.
+  void report_open(const Frame& frame);
 
   mlir::func::FuncOp function_;
   mlir::OpBuilder builder_;
@@ -211,6 +225,8 @@ class Tracer {
   uint32_t serial_;  ///< of this trace: tells its slots from those of others
   uint32_t next_frame_ = 1;
   int combiners_ = 0;
+  bool given_up_ = false;  ///< TraceGivenUp is on its way
+  size_t unwound_at_ = 0;  ///< how many values there were when an exception left a construct last
   Tracer* enclosing_;  ///< a trace may start another one (a kernel traced inside a kernel's host code)
   std::vector<ValueInfo> values_;
   std::vector<SlotInfo> slots_;

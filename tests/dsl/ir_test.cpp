@@ -404,3 +404,17 @@ TEST(Hash, SymbolIsReadable) {
   const std::string s = kernel("attn-fwd", [](const Cfg&) {}).trace().symbol();
   EXPECT_EQ(s.substr(0, s.size() - 9), "attn_fwd_BM128_causal_dtypef16_scalem0_5") << s;
 }
+
+TEST(Ir, LikeAndPlacesInAll) {
+  EXPECT_TRUE(trace_of([](Ptr<half> p) {
+    const Tile x = load(p + arange(0, 6).col() * 4 + arange(0, 4).row());
+    EXPECT_EQ(ones_like(x).type(), x.type());
+    EXPECT_EQ(zeros_like(x).type(), x.type());
+    EXPECT_EQ(full_like(x, -INFINITY).type(), x.type());
+    EXPECT_EQ(full_like(2, 3).type(), (TileType{i32, false, {}}));
+    const auto [low, at] = min_with_index(x);
+    EXPECT_EQ(low.type(), (TileType{f16, false, {}}));
+    for (const Tile& place : {at, argmax(x), argmin(x), max_with_index(x).second})
+      EXPECT_EQ(place.type(), (TileType{i32, false, {}}));
+  }).ok());
+}

@@ -29,6 +29,10 @@ static_assert(!launchable<VectorAdd, const half*, const float*, float*, int>);  
 static_assert(!launchable<VectorAdd, const float*, const float*, const float*, int>);  // a const buffer for an output
 static_assert(!launchable<VectorAdd, const float*, const float*, float*, long long>);  // narrowing
 static_assert(!launchable<VectorAdd, const float*, const float*, float*, double>);
+enum Kind { kFirst, kSecond };
+enum class Strong { first };
+static_assert(launchable<VectorAdd, const float*, const float*, float*, Kind>);
+static_assert(!launchable<VectorAdd, const float*, const float*, float*, Strong>);
 static_assert(!launchable<VectorAdd, const float*, const float*, float*>);  // a missing argument
 static_assert(std::is_convertible_v<TensorView<float, 2>, HostArg<Tensor<const float, 2>>>);
 static_assert(!std::is_convertible_v<TensorView<const float, 2>, HostArg<Tensor<float, 2>>>);

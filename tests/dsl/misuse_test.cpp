@@ -361,6 +361,34 @@ TEST_F(Misuse, KernelsThatLaunchThemselves) {
   EXPECT_NE(told.find("kernel 'told' is launched, compiled or traced by itself"), std::string::npos) << told;
 }
 
+TEST_F(Misuse, KernelsThatWereMovedFrom) {
+  auto k = rows;
+  const auto moved = std::move(k);
+  std::vector<float> result(16 * 16);
+  EXPECT_EQ(k.name(), "misused_rows");
+  EXPECT_TRUE(k.try_call(stream, {}, in, TensorView<float, 2>(result.data(), {16, 16})));
+  EXPECT_EQ(result, std::vector<float>(16 * 16, 2.f));
+  expect_refused(k.try_launch(stream, {}, Grid{-1}, in, out), __LINE__, "grid (-1, 1, 1) is negative in x");
+}
+
+TEST_F(Misuse, ViewsThatAVariantDoesNotRead) {
+  struct Biased {
+    bool bias = false;
+  };
+  const auto k = kernel("biased", [](const Biased& c, Tensor<const float, 1> bias, Tensor<float, 1> y) {
+    Tile v = full({16}, cast(bias.dim(0), f32), f32);
+    if (c.bias) v += bias.load({0}, {16});
+    y.store({0}, v);
+  });
+  std::vector<float> result(16);
+  const TensorView<const float, 1> null(nullptr, {16});
+  const TensorView<float, 1> to(result.data(), {16});
+  const Status launched = k.try_launch(stream, {}, Grid{1}, null, to);
+  ASSERT_TRUE(launched) << launched.error().to_string();
+  EXPECT_EQ(result, std::vector<float>(16, 16.f));
+  expect_refused(k.try_launch(stream, {.bias = true}, Grid{1}, null, to), __LINE__, "argument 0: null pointer", 0);
+}
+
 TEST_F(Misuse, KernelsThatLaunchTheirNextConfiguration) {
   struct Depth {
     int n = 0;

@@ -136,6 +136,24 @@ TEST(Across, FirstAmongEqualsAndNan) {
   }
 }
 
+TEST(Across, PlacesInAllElements) {
+  std::vector<float> x{3, 7, NAN, -1, 7, 2, -1, 5, 0, 1, 7, -1};
+  for (auto& device : devices()) {
+    std::vector<int32_t> out(5, -1);
+    std::vector<float> value(2);
+    auto k = kernel("places_in_all", [](Ptr<const float> p, Ptr<int32_t> out, Ptr<float> value) {
+      Tile t = load(p + arange(0, 3).col() * 4 + arange(0, 4).row());
+      store(out, argmax(t)), store(out + 1, argmin(t)), store(out + 4, argmax(load(p)));
+      auto [high, at] = max_with_index(t);
+      auto [low, where_low] = min_with_index(t);
+      store(value, high), store(out + 2, at), store(value + 1, low), store(out + 3, where_low);
+    });
+    ASSERT_TRUE(run_on(device, k, Grid{1}, x, out, value));
+    EXPECT_EQ(out, (std::vector<int32_t>{1, 3, 1, 3, 0})) << device->name();
+    EXPECT_EQ(value, (std::vector<float>{7, -1})) << device->name();
+  }
+}
+
 TEST(Across, ExtremesWithTheirPlaces) {
   constexpr int R = 5, C = 40;
   std::vector<float> x = operands<float>(R * C, -4, 4, 17);
