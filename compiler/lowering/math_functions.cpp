@@ -391,7 +391,7 @@ bool isNeverNegative(mlir::Value x) {
 }
 
 Value* emitF32(llvm::IRBuilderBase& b, Operation* op, llvm::ArrayRef<Value*> a, bool slowUnderflow,
-               const QuickParts* quick, const PowersOfTwo* powers) {
+               const QuickParts* quick, const PowersOfTwo* powers, const RoughReciprocals* rough) {
   // Error-free tricks above rely on the written order; contraction happens through explicit fma.
   llvm::IRBuilderBase::FastMathFlagGuard guard(b);
   b.setFastMathFlags({});
@@ -404,7 +404,7 @@ Value* emitF32(llvm::IRBuilderBase& b, Operation* op, llvm::ArrayRef<Value*> a, 
       // Differences near their zeros, and the angle of a large argument, want f64.
       .Case<J0Op, J1Op, Y0Op, Y1Op>([&](Operation* bessel) {
         Value* wide = b.CreateFPExt(a[0], withElement(a[0]->getType(), b.getDoubleTy()));
-        return b.CreateFPTrunc(emitF64(b, bessel, {wide}), a[0]->getType());
+        return b.CreateFPTrunc(emitF64(b, bessel, {wide}, rough), a[0]->getType());
       })
       .Default([&](Operation*) { return emitFunction(m, op, a); });
 }
@@ -447,13 +447,13 @@ Value* callPerLane(llvm::IRBuilderBase& b, llvm::StringRef name, Value* x) {
 }  // namespace
 
 Value* emitTranscendental(llvm::IRBuilderBase& b, Operation* op, llvm::ArrayRef<Value*> args, bool hasLibm,
-                          const QuickParts* quick, const PowersOfTwo* powers) {
+                          const QuickParts* quick, const PowersOfTwo* powers, const RoughReciprocals* rough) {
   if (args[0]->getType()->getScalarType()->isFloatTy())
-    if (Value* v = emitF32(b, op, args, /*slowUnderflow=*/hasLibm, quick, powers)) return v;  // a CPU has both
+    if (Value* v = emitF32(b, op, args, /*slowUnderflow=*/hasLibm, quick, powers, rough)) return v;  // a CPU has both
   // Functions that the math dialect lacks are ours everywhere: not every C library has them, and its lgamma writes a
   // global variable.
   if (!hasLibm || op->hasTrait<IsFloatFunction>())
-    return args[0]->getType()->getScalarType()->isDoubleTy() ? emitF64(b, op, args) : nullptr;
+    return args[0]->getType()->getScalarType()->isDoubleTy() ? emitF64(b, op, args, rough) : nullptr;
   if (auto id = libmIntrinsic(op); id != llvm::Intrinsic::not_intrinsic)
     return args.size() == 2 ? b.CreateBinaryIntrinsic(id, args[0], args[1]) : b.CreateUnaryIntrinsic(id, args[0]);
   if (isa<math::ErfOp, math::ErfcOp, math::ExpM1Op, math::Log1pOp, math::CbrtOp, math::AsinhOp, math::AcoshOp,

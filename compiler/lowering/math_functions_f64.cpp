@@ -31,8 +31,10 @@ class Math64 : public SharedFunctions<Math64>,
   using Value = llvm::Value;  // of all bases
 
  public:
-  Math64(llvm::IRBuilderBase& b, llvm::Type* like)
-      : b(b), f64(withElement(like, b.getDoubleTy())), i64(withElement(like, b.getInt64Ty())) {}
+  Math64(llvm::IRBuilderBase& b, llvm::Type* like, const RoughReciprocals* rough)
+      : b(b), rough(rough), f64(withElement(like, b.getDoubleTy())),
+        i64(withElement(like, b.getInt64Ty())),
+        i32(withElement(like, b.getInt32Ty())) {}
 
   /// e^x 2^shift, also where only e^x would overflow.
   Value* exp(Value* x, int shift = 0) {
@@ -97,6 +99,20 @@ class Math64 : public SharedFunctions<Math64>,
     Value* m = b.CreateSelect(little, expm1Reduced(b.CreateSelect(little, twice, constant(0.0))),
                               sub(exp(twice), constant(1.0)));
     return copysign(b.CreateFDiv(m, add(m, constant(2.0))), x);
+  }
+
+  /// y (1 - e)^(-1/2) with e = 1 - x y^2, of the machine's first digits y. 0, infinity and NaN have no more digits.
+  Value* rsqrt(Value* x) {
+    constexpr uint32_t kLeast = 0x00100000, kInfinity = 0x7ff00000;  // upper words
+    Value *upper = upperWord(x), *magnitude = b.CreateAnd(upper, word(0x7fffffff));
+    Value* tiny = b.CreateICmpULT(magnitude, word(kLeast));
+    x = mul(x, b.CreateSelect(tiny, constant(0x1p54), constant(1.0)));
+    Value *y = rough->rsqrt(b, x), *e = fma(b.CreateFNeg(x), mul(y, y), constant(1.0));
+    Value* step = mul(fma(e, constant(0.375), constant(0.5)), e);
+    Value* back = b.CreateSelect(tiny, integer(27ull << 52), integer(0));
+    Value* first = b.CreateBitCast(b.CreateAdd(b.CreateBitCast(y, i64), back), f64);
+    Value* isPositive = b.CreateICmpULT(b.CreateSub(upperWord(x), word(kLeast)), word(kInfinity - kLeast));
+    return b.CreateSelect(isPositive, fma(first, step, first), y);
   }
 
   enum class Trig { sin, cos, tan };
@@ -164,7 +180,8 @@ class Math64 : public SharedFunctions<Math64>,
   friend class GammaFunctions<Math64>;
   friend class BesselFunctions<Math64>;
   llvm::IRBuilderBase& b;
-  llvm::Type *f64, *i64;
+  const RoughReciprocals* rough;
+  llvm::Type *f64, *i64, *i32;
 
   // What SharedFunctions asks for.
   static constexpr double kFar = 1e18, kHuge = 0x1p1022;
@@ -264,6 +281,8 @@ class Math64 : public SharedFunctions<Math64>,
   llvm::Constant* constant(double v) { return llvm::ConstantFP::get(f64, v); }
   llvm::Constant* integer(uint64_t v) { return llvm::ConstantInt::get(i64, v); }
   llvm::Constant* infinity() { return llvm::ConstantFP::getInfinity(f64); }
+  llvm::Constant* word(uint32_t v) { return llvm::ConstantInt::get(i32, v); }
+  Value* upperWord(Value* x) { return b.CreateTrunc(b.CreateLShr(b.CreateBitCast(x, i64), 32), i32); }
   Value* add(Value* x, Value* y) { return b.CreateFAdd(x, y); }
   Value* sub(Value* x, Value* y) { return b.CreateFSub(x, y); }
   Value* mul(Value* x, Value* y) { return b.CreateFMul(x, y); }
@@ -359,13 +378,14 @@ Value* powAsInC(llvm::IRBuilderBase& b, Value* x, Value* y, Value* power) {
   return b.CreateSelect(b.CreateOr(b.CreateOr(b.CreateFCmpOEQ(y, zero), b.CreateFCmpOEQ(x, one)), unitWithInf), one, r);
 }
 
-Value* emitF64(llvm::IRBuilderBase& b, Operation* op, llvm::ArrayRef<Value*> a) {
+Value* emitF64(llvm::IRBuilderBase& b, Operation* op, llvm::ArrayRef<Value*> a, const RoughReciprocals* rough) {
   // Error-free tricks above rely on the written order; contraction happens through explicit fma.
   llvm::IRBuilderBase::FastMathFlagGuard guard(b);
   b.setFastMathFlags({});
-  Math64 m(b, a[0]->getType());
+  Math64 m(b, a[0]->getType(), rough);
   return llvm::TypeSwitch<Operation*, Value*>(op)
       .Case<math::Log1pOp>([&](auto) { return m.log1p(a[0]); })
+      .Case<math::RsqrtOp>([&](auto) { return m.rsqrt(a[0]); })
       .Case<J0Op>([&](auto) { return m.j0(a[0]); })
       .Case<J1Op>([&](auto) { return m.j1(a[0]); })
       .Case<Y0Op>([&](auto) { return m.y0(a[0]); })
