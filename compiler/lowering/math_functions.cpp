@@ -328,6 +328,9 @@ class Math : public SharedFunctions<Math>, public ErrorFunctions<Math>, public G
   Value* sqrt(Value* x) { return quick ? quick->sqrt(b, x) : b.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, x); }
   Value* reciprocal(Value* x) { return quick ? quick->reciprocal(b, x) : b.CreateFDiv(constant(1.0), x); }
   Value* quotient(Value* x, Value* y) { return quick ? quick->quotient(b, x, y) : b.CreateFDiv(x, y); }
+  Value* notHuge(Value* x) { return x; }
+  Value* innerReciprocal(Value* x) { return reciprocal(x); }
+  Value* innerQuotient(Value* x, Value* y) { return quotient(x, y); }
   /// c0 + c1 x + c2 x^2 ... by Horner's rule.
   Value* polynomial(Value* x, std::initializer_list<double> c) {
     auto it = std::rbegin(c);

@@ -62,7 +62,24 @@ class Math64 : public SharedFunctions<Math64>,
 
   Value* log(Value* x, double base) {
     auto [e, f] = splitMantissa(x);
-    Value* s = b.CreateFDiv(f, add(f, constant(2.0)));
+    return fixLog(x, logOfParts(e, f, base));
+  }
+  /// As in f32: 1 + x only says which power of two 2^e it is near to, and f = x / 2^e + (1 / 2^e - 1) loses nothing that
+  /// matters.
+  Value* log1p(Value* x) {
+    constexpr uint64_t kFour = 0x4010000000000000, kExponent = 0xfff0000000000000;
+    auto asNumber = [&](Value* bits) { return b.CreateBitCast(bits, f64); };
+    Value* u = add(x, constant(1.0));
+    Value* e = b.CreateAnd(b.CreateSub(b.CreateBitCast(u, i64), integer(kSqrtHalf)), integer(kExponent));
+    // 4 / 2^e is never subnormal.
+    Value* less = fma(asNumber(b.CreateSub(integer(kFour), e)), constant(0.25), constant(-1.0));
+    Value* f = add(asNumber(b.CreateSub(b.CreateBitCast(x, i64), e)), less);
+    Value* count = b.CreateSIToFP(b.CreateAShr(upperWord(e), 20), f64);
+    return fixLog(u, copysign(logOfParts(count, f, 0), x));  // of -0, too
+  }
+  /// Of 2^e (1 + f).
+  Value* logOfParts(Value* e, Value* f, double base) {
+    Value* s = innerQuotient(f, add(f, constant(2.0)));
     // log(1 + f) = f - (f^2/2 - s (f^2/2 + tail)), s = f / (2 + f).
     Value *s2 = mul(s, s), *half = mul(mul(f, constant(0.5)), f);
     Value* small = mul(s, add(half, mul(s2, atanhTail(s2))));
@@ -75,6 +92,9 @@ class Math64 : public SharedFunctions<Math64>,
       y = fma(e, constant(kLn2High), y);
       if (base == 10) y = mul(y, constant(M_LOG10E));
     }
+    return y;
+  }
+  Value* fixLog(Value* x, Value* y) {
     y = b.CreateSelect(b.CreateFCmpOEQ(x, infinity()), x, y);
     y = b.CreateSelect(b.CreateFCmpOEQ(x, constant(0.0)), llvm::ConstantFP::getInfinity(f64, /*Negative=*/true), y);
     return b.CreateSelect(b.CreateFCmpULT(x, constant(0.0)), llvm::ConstantFP::getNaN(f64), y);
@@ -98,7 +118,7 @@ class Math64 : public SharedFunctions<Math64>,
     Value* little = b.CreateFCmpOLT(twice, constant(0.34));
     Value* m = b.CreateSelect(little, expm1Reduced(b.CreateSelect(little, twice, constant(0.0))),
                               sub(exp(twice), constant(1.0)));
-    return copysign(b.CreateFDiv(m, add(m, constant(2.0))), x);
+    return copysign(innerQuotient(m, add(m, constant(2.0))), x);
   }
 
   /// y (1 - e)^(-1/2) with e = 1 - x y^2, of the machine's first digits y. 0, infinity and NaN have no more digits.
@@ -137,7 +157,7 @@ class Math64 : public SharedFunctions<Math64>,
     auto is = [&](double v) { return b.CreateFCmpOEQ(q, constant(v)); };
     Value* odd = b.CreateOr(is(1.0), is(3.0));
     if (which == Trig::tan)
-      return b.CreateFDiv(b.CreateSelect(odd, b.CreateFNeg(cosR), sinR), b.CreateSelect(odd, sinR, cosR));
+      return innerQuotient(b.CreateSelect(odd, b.CreateFNeg(cosR), sinR), b.CreateSelect(odd, sinR, cosR));
     const bool wantSin = which == Trig::sin;
     Value* v = b.CreateSelect(odd, wantSin ? cosR : sinR, wantSin ? sinR : cosR);
     Value* negative = wantSin ? b.CreateFCmpOGE(q, constant(2.0)) : b.CreateOr(is(1.0), is(2.0));
@@ -149,8 +169,8 @@ class Math64 : public SharedFunctions<Math64>,
     auto [e, f] = splitMantissa(x);
     Value* v = add(f, constant(2.0));
     Value* vLow = sub(f, sub(v, constant(2.0)));
-    Value* s = b.CreateFDiv(f, v);
-    Value* sLow = b.CreateFDiv(fma(b.CreateFNeg(s), vLow, fma(b.CreateFNeg(s), v, f)), v);
+    Value *inverse = innerReciprocal(v), *s = mul(f, inverse);
+    Value* sLow = mul(fma(b.CreateFNeg(s), vLow, fma(b.CreateFNeg(s), v, f)), inverse);
     Value* s2 = mul(s, s);
     Value *twice = add(s, s), *tail = fma(mul(s, s2), atanhTail(s2), add(sLow, sLow));
     Value* high = add(twice, tail);
@@ -211,7 +231,7 @@ class Math64 : public SharedFunctions<Math64>,
   }
   Value* erfinvOver(Value* w, bool isFar) {  // fits of 24, 20, 18 and 19 coefficients, 2e-16
     Value* root = sqrt(w);
-    Value* inverse = b.CreateFDiv(constant(1.0), root);
+    Value* inverse = innerReciprocal(root);
     Value* near =
         polynomial(sub(w, constant(3.125)),
                    {0x1.a755e7c99ae86p+0, 0x1.ebd80d9b13df9p-3, -0x1.8b6c33114eeaep-8, -0x1.84576948353e1p-11,
@@ -277,6 +297,20 @@ class Math64 : public SharedFunctions<Math64>,
   Value* halfExp(Value* x) { return exp(x, -1); }
   Value* quotient(Value* x, Value* y) { return b.CreateFDiv(x, y); }
   Value* reciprocal(Value* x) { return b.CreateFDiv(constant(1.0), x); }
+  /// Of operands that are neither tiny nor huge, where a unit in the last place does not matter.
+  Value* innerQuotient(Value* x, Value* y) {
+    if (!rough) return b.CreateFDiv(x, y);
+    Value *less = b.CreateFNeg(y), *first = rough->reciprocal(b, y);
+    Value* r = fma(fma(less, first, constant(1.0)), first, first);
+    Value* q = mul(x, r);
+    return fma(fma(less, q, x), r, q);
+  }
+  Value* notHuge(Value* x) { return b.CreateSelect(b.CreateFCmpOGT(x, constant(kFar)), constant(kFar), x); }
+  Value* innerReciprocal(Value* x) {
+    if (!rough) return reciprocal(x);
+    Value *r = rough->reciprocal(b, x), *e = fma(b.CreateFNeg(x), r, constant(1.0));
+    return fma(fma(e, e, e), r, r);
+  }
 
   llvm::Constant* constant(double v) { return llvm::ConstantFP::get(f64, v); }
   llvm::Constant* integer(uint64_t v) { return llvm::ConstantInt::get(i64, v); }
@@ -339,11 +373,11 @@ class Math64 : public SharedFunctions<Math64>,
     auto power = [&](Value* k) { return b.CreateBitCast(b.CreateShl(b.CreateAdd(k, integer(1023)), 52), f64); };
     return mul(mul(x, power(half)), power(b.CreateSub(whole, half)));
   }
+  static constexpr uint64_t kSqrtHalf = 0x3fe6a09e667f3bcd;
   /// x = 2^e (1 + f), 1 + f in [sqrt(1/2), sqrt(2)), for positive finite x.
   std::pair<Value*, Value*> splitMantissa(Value* x) {
     Value* tiny = b.CreateFCmpOLT(x, constant(0x1p-1022));
     x = b.CreateSelect(tiny, mul(x, constant(0x1p54)), x);
-    constexpr uint64_t kSqrtHalf = 0x3fe6a09e667f3bcd;
     Value* bits = b.CreateSub(b.CreateBitCast(x, i64), integer(kSqrtHalf));
     Value* e = b.CreateSIToFP(b.CreateAShr(bits, 52), f64);
     e = sub(e, b.CreateSelect(tiny, constant(54.0), constant(0.0)));

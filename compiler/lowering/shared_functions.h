@@ -1,5 +1,5 @@
-// shared_functions.h - functions that f32 and f64 compute by the same steps: log1p, hyperbolic functions, their
-// inverses, angles and cube roots. What differs (constants, polynomials, quotients) comes from the class that
+// shared_functions.h - functions that f32 and f64 compute by the same steps: hyperbolic functions, their inverses,
+// angles and cube roots. What differs (constants, polynomials, quotients) comes from the class that
 // derives.
 #pragma once
 #include <cmath>
@@ -10,10 +10,11 @@
 
 namespace tile::ir {
 
-/// Self has a builder `b`; constant, infinity, fma, abs, copysign, sqrt, quotient, reciprocal, log(x, base; 0: e), and
+/// Self has a builder `b`; constant, infinity, fma, abs, copysign, sqrt, quotient, log(x, base; 0: e), log1p, and
 /// halfExp (e^x / 2, also where e^x would overflow); sinhTail, asinTail and atanTail: p(s) of f(t) = t + t s p(s) with
 /// s = t^2, for |t| <= 1, <= 1/2 and <= tan(22.5 degrees); kHalfPi and kHalfPiLow, what the first lacks; kFar, beside
-/// whose square 1 is nothing; kHuge, half of the largest power of two. For cube roots: splitMantissa (2^e (1 + f) with
+/// whose square 1 is nothing; kHuge, half of the largest power of two; innerQuotient and innerReciprocal, for
+/// operands that are neither tiny nor huge; notHuge(x), x up to where 1 / x is lost beside it, if they ask for that. For cube roots: splitMantissa (2^e (1 + f) with
 /// 1 + f in [sqrt(1/2), sqrt(2))), timesPowerOfTwo (by a small whole number) and kCubeRootSteps, each of which triples
 /// the digits, from 8 bits.
 template <class Self>
@@ -22,24 +23,16 @@ class SharedFunctions {
   using Value = llvm::Value;
 
  public:
-  /// u = 1 + x loses the low bits of x; x / (u - 1) puts them back (exact ratio of what was asked to what was taken).
-  Value* log1p(Value* x) {
-    Value *u = add(x, one()), *d = sub(u, one());
-    Value* y = mul(me().log(u, 0), me().quotient(x, d));
-    y = b().CreateSelect(b().CreateFCmpOEQ(d, me().constant(0.0)), x, y);
-    return b().CreateSelect(b().CreateFCmpOEQ(u, me().infinity()), u, y);
-  }
-
   /// e^|x|/2 and e^-|x|/2 of x: their sum, or, with x's sign, their difference.
   Value* cosh(Value* x) {
     Value* half = me().halfExp(me().abs(x));
-    return me().fma(me().reciprocal(half), me().constant(0.25), half);
+    return me().fma(me().innerReciprocal(me().notHuge(half)), me().constant(0.25), half);
   }
   Value* sinh(Value* x) {
     Value *a = me().abs(x), *s = mul(x, x);
     Value* small = withTail(a, s, me().sinhTail(s));
     Value* half = me().halfExp(a);
-    Value* large = me().fma(me().reciprocal(half), me().constant(-0.25), half);
+    Value* large = me().fma(me().innerReciprocal(me().notHuge(half)), me().constant(-0.25), half);
     return me().copysign(b().CreateSelect(b().CreateFCmpOLT(a, one()), small, large), x);
   }
 
@@ -49,7 +42,7 @@ class SharedFunctions {
     Value* far = b().CreateFCmpOGT(a, me().constant(Self::kFar));
     Value* s = b().CreateSelect(far, me().constant(0.0), mul(a, a));
     Value* root = add(me().sqrt(add(s, one())), one());
-    Value* near = me().log1p(add(a, me().quotient(s, root)));
+    Value* near = me().log1p(add(a, me().innerQuotient(s, root)));
     return me().copysign(b().CreateSelect(far, logOfTwice(a), near), x);
   }
   Value* acosh(Value* x) {
@@ -86,7 +79,10 @@ class SharedFunctions {
     return b().CreateSelect(self, x, y);
   }
 
-  Value* atan(Value* x) { return me().copysign(angle(me().abs(x), one()), x); }
+  Value* atan(Value* x) {
+    Value* a = me().notHuge(me().abs(x));
+    return me().copysign(angle(a, one(), [&](Value* n, Value* d) { return me().innerQuotient(n, d); }), x);
+  }
   Value* atan2(Value* y, Value* x) {
     Value *n = me().abs(y), *d = me().abs(x), *zero = me().constant(0.0);
     // Equal sides, also infinite ones, are a quarter of pi; two zeros count as none.
@@ -97,7 +93,7 @@ class SharedFunctions {
     Value* down = b().CreateSelect(huge, me().constant(0.25), one());
     n = b().CreateSelect(equal, b().CreateSelect(none, zero, one()), mul(n, down));
     d = b().CreateSelect(equal, one(), mul(d, down));
-    Value* r = angle(n, d);
+    Value* r = angle(n, d, [&](Value* p, Value* q) { return me().quotient(p, q); });
     llvm::Type* integer = withElement(x->getType(), b().getIntNTy(x->getType()->getScalarSizeInBits()));
     Value* negative = b().CreateICmpSLT(b().CreateBitCast(x, integer), llvm::ConstantInt::get(integer, 0));
     return me().copysign(b().CreateSelect(negative, rightAnglesLess(2, r), r), y);
@@ -133,15 +129,15 @@ class SharedFunctions {
   }
 
   /// atan(n / d) for n, d >= 0 (not both 0, not both infinite): 0, 45 or 90 degrees, the nearest, and the angle from
-  /// there, whose tangent is within tan(22.5 degrees).
-  Value* angle(Value* n, Value* d) {
+  /// there, whose tangent, a quotient, is within tan(22.5 degrees).
+  Value* angle(Value* n, Value* d, llvm::function_ref<Value*(Value*, Value*)> quotient) {
     constexpr double kTan22 = 0.41421356237309503, kTan67 = 2.414213562373095;
     Value* steep = b().CreateFCmpOGT(n, mul(d, me().constant(kTan67)));
     Value* middle = b().CreateFCmpOGT(n, mul(d, me().constant(kTan22)));
     auto choose = [&](Value* ifSteep, Value* ifMiddle, Value* otherwise) {
       return b().CreateSelect(steep, ifSteep, b().CreateSelect(middle, ifMiddle, otherwise));
     };
-    Value* t = me().quotient(choose(b().CreateFNeg(d), sub(n, d), n), choose(n, add(n, d), d));
+    Value* t = quotient(choose(b().CreateFNeg(d), sub(n, d), n), choose(n, add(n, d), d));
     Value* eighths = choose(me().constant(2.0), one(), me().constant(0.0));  // of a turn
     Value* s = mul(t, t);
     Value* low = me().fma(eighths, me().constant(Self::kHalfPiLow / 2), withTail(t, s, me().atanTail(s)));
