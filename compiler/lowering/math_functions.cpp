@@ -139,6 +139,15 @@ class Math : public SharedFunctions<Math>, public ErrorFunctions<Math>, public G
     return b.CreateSelect(b.CreateFCmpOLT(a, constant(0.9)), small, large);
   }
 
+  Value* cbrt(Value* x) {
+    Value *a = abs(x), *tiny = b.CreateFCmpOLT(a, constant(0x1p-126));
+    a = b.CreateFMul(a, b.CreateSelect(tiny, constant(0x1p24), constant(1.0)));
+    Value* y = cubeRootFrom(a, roughInverseCubeRoot(a));
+    y = b.CreateFMul(y, b.CreateSelect(tiny, constant(0x1p-8), constant(1.0)));
+    Value* self = b.CreateOr(b.CreateFCmpOEQ(x, constant(0.0)), b.CreateFCmpUEQ(a, infinity()));
+    return b.CreateSelect(self, x, copysign(y, x));
+  }
+
   enum class Trig { sin, cos, tan };
   /// The nearest multiple of pi/2 and what remains, in f64: pi/2 in two parts of 53 bits each. Adding 1.5 * 2^52 rounds
   /// to an integer, whose lowest bits are then the lowest of the sum (below 2^51; far above, the remainder has no right
@@ -281,7 +290,6 @@ class Math : public SharedFunctions<Math>, public ErrorFunctions<Math>, public G
     return polynomial(f, {3.333331260e-01, -2.500000960e-01, 2.000211866e-01, -1.666799584e-01, 1.421955228e-01,
                           -1.240558906e-01, 1.188816297e-01, -1.167565122e-01, 6.746638268e-02});
   }
-  static constexpr int kCubeRootSteps = 1;
   static constexpr double kErfcEnd = 10.1, kErfcMiddle = 3;
   Value* erfcTail(Value* t) {
     return polynomial(

@@ -135,6 +135,27 @@ class Math64 : public SharedFunctions<Math64>,
     return b.CreateSelect(isPositive, fma(first, step, first), y);
   }
 
+  /// x = 8^n z with z in [1, 8), whose first digits are those of an f32; it has the first half of the root.
+  Value* cbrt(Value* x) {
+    constexpr uint32_t kLeast = 0x00100000, kInfinity = 0x7ff00000;  // upper words
+    constexpr uint32_t kThirdOfBias = 341, kBiasOfFloats = 127;
+    Value *a = abs(x), *tiny = b.CreateICmpULT(upperWord(a), word(kLeast));
+    a = mul(a, b.CreateSelect(tiny, constant(0x1p54), constant(1.0)));
+    Value *upper = upperWord(a), *exponent = b.CreateLShr(upper, 20);
+    // A third of up to 11 bits; n has the bias.
+    Value* n = b.CreateLShr(b.CreateMul(exponent, word(0x5556)), 16);
+    Value* less = b.CreateSub(b.CreateMul(n, word(3 << 20)), word((3 * kThirdOfBias) << 20));
+    Value* z = b.CreateBitCast(b.CreateSub(b.CreateBitCast(a, i64), asUpperWord(less)), f64);
+    Value* asFloat = b.CreateShl(b.CreateSub(b.CreateSub(upper, less), word((1023 - kBiasOfFloats) << 20)), 3);
+    asFloat = b.CreateBitCast(asFloat, withElement(f64, b.getFloatTy()));
+    Value* r = closerInverseCubeRoot(asFloat, roughInverseCubeRoot(asFloat));
+    Value* y = cubeRootFrom(z, b.CreateFPExt(r, f64));
+    Value* power = b.CreateSub(n, b.CreateSelect(tiny, word(kThirdOfBias + 18), word(kThirdOfBias)));
+    y = b.CreateBitCast(b.CreateAdd(b.CreateBitCast(y, i64), asUpperWord(b.CreateShl(power, 20))), f64);
+    Value* isRegular = b.CreateICmpULT(b.CreateSub(upper, word(1)), word(kInfinity - 1));
+    return b.CreateSelect(isRegular, copysign(y, x), x);
+  }
+
   enum class Trig { sin, cos, tan };
   Value* trig(Value* x, Trig which) {
     Value* j = b.CreateUnaryIntrinsic(llvm::Intrinsic::roundeven, mul(x, constant(M_2_PI)));
@@ -218,7 +239,6 @@ class Math64 : public SharedFunctions<Math64>,
     for (int k = 1; k <= 21; ++k) c.push_back((k % 2 ? -1.0 : 1.0) / (2 * k + 1));
     return polynomial(s, c);
   }
-  static constexpr int kCubeRootSteps = 2;
   static constexpr double kErfcEnd = 27.3, kErfcMiddle = 4;
   Value* erfcTail(Value* t) {  // a fit of 23 coefficients, 1.4e-17
     return polynomial(
@@ -316,6 +336,7 @@ class Math64 : public SharedFunctions<Math64>,
   llvm::Constant* integer(uint64_t v) { return llvm::ConstantInt::get(i64, v); }
   llvm::Constant* infinity() { return llvm::ConstantFP::getInfinity(f64); }
   llvm::Constant* word(uint32_t v) { return llvm::ConstantInt::get(i32, v); }
+  Value* asUpperWord(Value* v) { return b.CreateShl(b.CreateZExt(v, i64), 32); }
   Value* upperWord(Value* x) { return b.CreateTrunc(b.CreateLShr(b.CreateBitCast(x, i64), 32), i32); }
   Value* add(Value* x, Value* y) { return b.CreateFAdd(x, y); }
   Value* sub(Value* x, Value* y) { return b.CreateFSub(x, y); }

@@ -14,9 +14,7 @@ namespace tile::ir {
 /// halfExp (e^x / 2, also where e^x would overflow); sinhTail, asinTail and atanTail: p(s) of f(t) = t + t s p(s) with
 /// s = t^2, for |t| <= 1, <= 1/2 and <= tan(22.5 degrees); kHalfPi and kHalfPiLow, what the first lacks; kFar, beside
 /// whose square 1 is nothing; kHuge, half of the largest power of two; innerQuotient and innerReciprocal, for
-/// operands that are neither tiny nor huge; notHuge(x), x up to where 1 / x is lost beside it, if they ask for that. For cube roots: splitMantissa (2^e (1 + f) with
-/// 1 + f in [sqrt(1/2), sqrt(2))), timesPowerOfTwo (by a small whole number) and kCubeRootSteps, each of which triples
-/// the digits, from 8 bits.
+/// operands that are neither tiny nor huge; notHuge(x), x up to where 1 / x is lost beside it, if they ask for that.
 template <class Self>
 class SharedFunctions {
  protected:
@@ -57,28 +55,6 @@ class SharedFunctions {
     return me().copysign(mul(me().log1p(me().quotient(add(a, a), sub(one(), a))), me().constant(0.5)), x);
   }
 
-  /// The root of the mantissa by Halley's steps y (y^3 + 2 z) / (2 y^3 + z) and a last one that knows what y^3 lacks.
-  Value* cbrt(Value* x) {
-    Value* a = me().abs(x);
-    auto [e, f] = me().splitMantissa(a);
-    Value* n = nearest(mul(e, me().constant(1.0 / 3)));
-    Value *left = me().fma(n, me().constant(-3.0), e), *zero = me().constant(0.0);  // -1, 0 or 1
-    Value* power = b().CreateSelect(b().CreateFCmpOLT(left, zero), me().constant(0.5), one());
-    power = b().CreateSelect(b().CreateFCmpOGT(left, zero), me().constant(2.0), power);
-    Value* z = mul(add(f, one()), power);
-    Value* y = me().polynomial(z, {5.067998549e-01, 6.576859720e-01, -1.924862894e-01, 2.604065517e-02});
-    for (int step = 0; step < Self::kCubeRootSteps; ++step) {
-      Value* cube = mul(mul(y, y), y);
-      y = mul(y, me().quotient(add(cube, add(z, z)), add(add(cube, cube), z)));
-    }
-    Value *square = mul(y, y), *low = me().fma(y, y, b().CreateFNeg(square));
-    Value* lacks = me().fma(b().CreateFNeg(low), y, me().fma(b().CreateFNeg(square), y, z));
-    y = add(y, me().quotient(lacks, mul(square, me().constant(3.0))));
-    y = me().copysign(me().timesPowerOfTwo(y, n), x);
-    Value* self = b().CreateOr(b().CreateFCmpOEQ(x, zero), b().CreateFCmpUEQ(a, me().infinity()));
-    return b().CreateSelect(self, x, y);
-  }
-
   Value* atan(Value* x) {
     Value* a = me().notHuge(me().abs(x));
     return me().copysign(angle(a, one(), [&](Value* n, Value* d) { return me().innerQuotient(n, d); }), x);
@@ -113,6 +89,28 @@ class SharedFunctions {
                             rightAnglesLess(1, me().copysign(p, x)));
   }
 
+  // Cube roots, without a quotient: x^(1/3) = x r^2 for r = x^(-1/3).
+
+  /// r within 2^-12 of a positive normal number of f32: a third of its bits is about a third of its logarithm.
+  Value* roughInverseCubeRoot(Value* x) {
+    llvm::Type* integer = withElement(x->getType(), b().getInt32Ty());
+    auto i = [&](uint32_t v) { return llvm::ConstantInt::get(integer, v); };
+    Value* bits = b().CreateSub(i(0x54a2fa8c), b().CreateUDiv(b().CreateBitCast(x, integer), i(3)));
+    return closerInverseCubeRoot(x, b().CreateBitCast(bits, x->getType()));
+  }
+  /// r (1 - e)^(-1/3), e = 1 - x r^3: three times the digits.
+  Value* closerInverseCubeRoot(Value* x, Value* r) {
+    auto c = [&](double v) { return llvm::ConstantFP::get(x->getType(), v); };
+    Value* e = fusedOf(b().CreateFNeg(mul(x, r)), mul(r, r), c(1));
+    return fusedOf(fusedOf(e, c(2.0 / 9), c(1.0 / 3)), mul(r, e), r);
+  }
+  /// y (1 - e)^(-2/3) for y = x r^2; what rounding changes in y comes back through e, to a third.
+  Value* cubeRootFrom(Value* x, Value* r) {
+    auto c = [&](double v) { return llvm::ConstantFP::get(x->getType(), v); };
+    Value *y = mul(x, mul(r, r)), *e = fusedOf(b().CreateFNeg(y), r, c(1));
+    return fusedOf(fusedOf(e, c(5.0 / 9), c(2.0 / 3)), mul(y, e), y);
+  }
+
  private:
   Self& me() { return static_cast<Self&>(*this); }
   llvm::IRBuilderBase& b() { return me().b; }
@@ -120,8 +118,10 @@ class SharedFunctions {
   Value* add(Value* x, Value* y) { return b().CreateFAdd(x, y); }
   Value* sub(Value* x, Value* y) { return b().CreateFSub(x, y); }
   Value* mul(Value* x, Value* y) { return b().CreateFMul(x, y); }
+  Value* fusedOf(Value* x, Value* y, Value* z) {  // of either type
+    return b().CreateIntrinsic(llvm::Intrinsic::fma, {x->getType()}, {x, y, z});
+  }
 
-  Value* nearest(Value* x) { return b().CreateUnaryIntrinsic(llvm::Intrinsic::roundeven, x); }
   Value* withTail(Value* t, Value* s, Value* p) { return me().fma(mul(p, s), t, t); }
   Value* logOfTwice(Value* x) { return add(me().log(x, 0), me().constant(M_LN2)); }
   Value* rightAnglesLess(int count, Value* part) {
