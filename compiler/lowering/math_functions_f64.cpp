@@ -1,5 +1,5 @@
-// math_functions_f64.cpp - see math_functions_f64.h. Series are Taylor's (but erfc's, which covers half the line): on
-// ranges this short the coefficients of a fit would differ in the last places only, and these need no table.
+// math_functions_f64.cpp - see math_functions_f64.h. Series are Taylor's (but erfc's, which covers half the line, and
+// sines'): on ranges this short the coefficients of a fit would differ in the last places only, and these need no table.
 #include "compiler/lowering/math_functions_f64.h"
 
 #include <array>
@@ -22,7 +22,8 @@ using llvm::Value;
 using namespace mlir;
 
 constexpr double kLn2High = 0x1.62e42fee00000p-1, kLn2Low = 0x1.a39ef35793c76p-33;  // ln 2; the first has 33 bits
-constexpr double kRightAngle[] = {0x1.921fb54442d18p+0, 0x1.1a62633145c07p-54, -0x1.f1976b7ed8fbcp-110};
+constexpr double kRightAngle[] = {0x1.921fb54442d18p+0, 0x1.1a62633145c06p-54, 0x1.c1cd129024e09p-107};
+constexpr double kRound = 0x1.8p52;
 
 class Math64 : public SharedFunctions<Math64>,
                public ErrorFunctions<Math64>,
@@ -158,31 +159,41 @@ class Math64 : public SharedFunctions<Math64>,
 
   enum class Trig { sin, cos, tan };
   Value* trig(Value* x, Trig which) {
-    Value* j = b.CreateUnaryIntrinsic(llvm::Intrinsic::roundeven, mul(x, constant(M_2_PI)));
-    // Two rounded steps and what they lost.
-    Value* r1 = fma(j, constant(-kRightAngle[0]), x);
-    Value* r2 = fma(j, constant(-kRightAngle[1]), r1);
-    Value* lost = fma(j, constant(-kRightAngle[1]), sub(r1, r2));
-    Value* low = fma(j, constant(-kRightAngle[2]), lost);
-    Value *r = add(r2, low), *rest = add(sub(r2, r), low);
-    Value* quarter = b.CreateUnaryIntrinsic(llvm::Intrinsic::floor, mul(j, constant(0.25)));
-    Value* q = fma(quarter, constant(-4.0), j);  // 0, 1, 2 or 3
+    // Adding 1.5 * 2^52 rounds to an integer, whose lowest bits are then the lowest of the sum.
+    Value* sum = fma(x, constant(M_2_PI), constant(kRound));
+    Value* j = b.CreateFNeg(sub(sum, constant(kRound)));
+    Value* q = lowerWord(sum);
+    // Nothing is rounded in the first step: j times the first part ends where x and what is left do.
+    Value* r = fma(j, constant(kRightAngle[0]), x);
+    r = fma(j, constant(kRightAngle[1]), r);
+    r = fma(j, constant(kRightAngle[2]), r);
 
-    Value* z = mul(r, r);
-    // sin(r + rest) = r + (rest cos r + r^3 p); cos(r + rest) = 1 - z/2 + (z^2 p - r rest), the 1 added last.
-    Value* sinTail = mul(mul(z, r), series(z, -1.0 / 6, {4, 5}, 8));
-    Value* sinR = add(r, fma(rest, fma(z, constant(-0.5), constant(1.0)), sinTail));
-    Value *half = mul(z, constant(0.5)), *w = sub(constant(1.0), half);
-    Value* cosTail = fma(mul(z, z), series(z, 1.0 / 24, {5, 6}, 8), mul(r, b.CreateFNeg(rest)));
-    Value* cosR = add(w, add(sub(sub(constant(1.0), w), half), cosTail));
-    auto is = [&](double v) { return b.CreateFCmpOEQ(q, constant(v)); };
-    Value* odd = b.CreateOr(is(1.0), is(3.0));
-    if (which == Trig::tan)
+    Value *odd = b.CreateICmpNE(b.CreateAnd(q, word(1)), word(0)), *z = mul(r, r);
+    // sin r = r + r^3 p(z), cos r = 1 - z / 2 + z^2 p(z), the 1 added last: fits, 2e-17.
+    const std::vector<double> sine{-0x1.5555555555555p-3, 0x1.1111111110bb2p-7,   -0x1.a01a019e83aa2p-13,
+                                   0x1.71de379689090p-19, -0x1.ae600b01a40ccp-26, 0x1.5e0b1995f429ap-33};
+    const std::vector<double> cosine{0x1.5555555555555p-5,   -0x1.6c16c16c16967p-10, 0x1.a01a019f4eafap-16,
+                                     -0x1.27e4fa17d9864p-22, 0x1.1eeb68e8b2372p-29,  -0x1.907da304ce77bp-37};
+    auto sineOf = [&](Value* p) { return fma(mul(z, r), p, r); };
+    auto cosineOf = [&](Value* p) {
+      Value* most = fma(z, constant(-0.5), constant(1.0));
+      Value* rest = fma(z, constant(-0.5), sub(constant(1.0), most));
+      return add(most, fma(mul(z, z), p, rest));
+    };
+    if (which == Trig::tan) {
+      Value *sinR = sineOf(polynomial(z, sine)), *cosR = cosineOf(polynomial(z, cosine));
       return innerQuotient(b.CreateSelect(odd, b.CreateFNeg(cosR), sinR), b.CreateSelect(odd, sinR, cosR));
+    }
     const bool wantSin = which == Trig::sin;
-    Value* v = b.CreateSelect(odd, wantSin ? cosR : sinR, wantSin ? sinR : cosR);
-    Value* negative = wantSin ? b.CreateFCmpOGE(q, constant(2.0)) : b.CreateOr(is(1.0), is(2.0));
-    return b.CreateSelect(negative, b.CreateFNeg(v), v);
+    // One polynomial, with the coefficients that the quadrant asks for.
+    Value* isCosine = wantSin ? odd : b.CreateNot(odd);
+    auto coefficient = [&](size_t k) { return b.CreateSelect(isCosine, constant(cosine[k]), constant(sine[k])); };
+    Value* p = coefficient(sine.size() - 1);
+    for (size_t k = sine.size() - 1; k-- > 0;) p = fma(p, z, coefficient(k));
+    Value* v = b.CreateSelect(isCosine, cosineOf(p), sineOf(p));
+    // The sign changes behind two quadrants; the cosine's one quadrant sooner.
+    Value* behind = b.CreateAnd(wantSin ? q : b.CreateAdd(q, word(1)), word(2));
+    return b.CreateBitCast(b.CreateXor(b.CreateBitCast(v, i64), asUpperWord(b.CreateShl(behind, 30))), f64);
   }
 
   /// log2 of a positive number as the sum of two.
@@ -227,7 +238,7 @@ class Math64 : public SharedFunctions<Math64>,
   // What SharedFunctions asks for.
   static constexpr double kFar = 1e18, kHuge = 0x1p1022;
   static constexpr double kHalfPi = kRightAngle[0], kHalfPiLow = kRightAngle[1];
-  Value* sinhTail(Value* s) { return series(s, 1.0 / 6, {4, 5}, 9, 1); }
+  Value* sinhTail(Value* s) { return series(s, 1.0 / 6, {4, 5}, 9); }
   Value* asinTail(Value* s) {
     std::vector<double> c;
     double choose = 1;  // (2k)! / (4^k k!^2)
@@ -336,6 +347,7 @@ class Math64 : public SharedFunctions<Math64>,
   llvm::Constant* integer(uint64_t v) { return llvm::ConstantInt::get(i64, v); }
   llvm::Constant* infinity() { return llvm::ConstantFP::getInfinity(f64); }
   llvm::Constant* word(uint32_t v) { return llvm::ConstantInt::get(i32, v); }
+  Value* lowerWord(Value* x) { return b.CreateTrunc(b.CreateBitCast(x, i64), i32); }
   Value* asUpperWord(Value* v) { return b.CreateShl(b.CreateZExt(v, i64), 32); }
   Value* upperWord(Value* x) { return b.CreateTrunc(b.CreateLShr(b.CreateBitCast(x, i64), 32), i32); }
   Value* add(Value* x, Value* y) { return b.CreateFAdd(x, y); }
@@ -354,11 +366,10 @@ class Math64 : public SharedFunctions<Math64>,
     for (size_t i = c.size() - 1; i-- > 0;) p = fma(p, x, constant(c[i]));
     return p;
   }
-  /// first (1 + sign z / (a b) (1 + sign z / ((a + 2) (b + 2)) ...)): tails of sine and cosine, `terms` of them; of the
-  /// hyperbolic ones with sign 1.
-  Value* series(Value* z, double first, std::array<int, 2> next, int terms, int sign = -1) {
+  /// first (1 + z / (a b) (1 + z / ((a + 2) (b + 2)) ...)): the tail of the hyperbolic sine, `terms` of it.
+  Value* series(Value* z, double first, std::array<int, 2> next, int terms) {
     std::vector<double> c{first};
-    for (int i = 1; i < terms; ++i, next[0] += 2, next[1] += 2) c.push_back(sign * c.back() / (next[0] * next[1]));
+    for (int i = 1; i < terms; ++i, next[0] += 2, next[1] += 2) c.push_back(c.back() / (next[0] * next[1]));
     return polynomial(z, c);
   }
   /// e^r - 1 for |r| < 0.36.
