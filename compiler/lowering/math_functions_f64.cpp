@@ -23,7 +23,7 @@ using namespace mlir;
 
 constexpr double kLn2High = 0x1.62e42fee00000p-1, kLn2Low = 0x1.a39ef35793c76p-33;  // ln 2; the first has 33 bits
 constexpr double kRightAngle[] = {0x1.921fb54442d18p+0, 0x1.1a62633145c06p-54, 0x1.c1cd129024e09p-107};
-constexpr double kRound = 0x1.8p52;
+constexpr double kRound = 0x1.8p52;  // in a sum, rounds what was added to an integer
 
 class Math64 : public SharedFunctions<Math64>,
                public ErrorFunctions<Math64>,
@@ -41,24 +41,23 @@ class Math64 : public SharedFunctions<Math64>,
   Value* exp(Value* x, int shift = 0) {
     // Beyond these bounds the result is inf or 0 anyway; the selects (not min/max) let NaN through.
     x = clampKeepingNan(x, -746.0, 711.0);
-    Value* n = nearest(mul(x, constant(M_LOG2E)));
-    Value* r = fma(n, constant(-kLn2Low), fma(n, constant(-kLn2High), x));
-    return scaled(add(expm1Reduced(r), constant(1.0)), shift ? add(n, constant(shift)) : n);
+    auto [n, whole] = nearest(fma(x, constant(M_LOG2E), constant(kRound)));
+    Value* r = fma(whole, constant(-kLn2Low), fma(whole, constant(-kLn2High), x));
+    return scaled(add(expm1Reduced(r), constant(1.0)), shift ? b.CreateAdd(n, word(static_cast<uint32_t>(shift))) : n);
   }
-  /// 2^n (e^r - 1) + (2^n - 1), x = n ln 2 + r; where the 1 is lost in e^x anyway, that.
+  /// 2^n (e^r - 1) + (2^n - 1), x = n ln 2 + r, in halves, where only 2^n would overflow.
   Value* expm1(Value* x) {
-    constexpr double kLost = 40;
-    Value* near = clampKeepingNan(x, -kLost, kLost);
-    Value* n = nearest(mul(near, constant(M_LOG2E)));
-    Value* r = fma(n, constant(-kLn2Low), fma(n, constant(-kLn2High), near));
-    Value* power = scaled(constant(1.0), n);
-    Value* y = add(mul(expm1Reduced(r), power), sub(power, constant(1.0)));
-    return b.CreateSelect(b.CreateFCmpOGT(x, constant(kLost)), exp(x), y);
+    x = clampKeepingNan(x, -40.0, 709.9);
+    auto [n, whole] = nearest(fma(x, constant(M_LOG2E), constant(kRound)));
+    Value* r = fma(whole, constant(-kLn2Low), fma(whole, constant(-kLn2High), x));
+    Value* half = powerOfTwo(b.CreateSub(n, word(1)));
+    Value* y = fma(expm1Reduced(r), half, sub(half, constant(0.5)));
+    return copysign(add(y, y), x);  // of -0, too
   }
   Value* exp2(Value* x) {
     x = clampKeepingNan(x, -1080.0, 1025.0);
-    Value* n = nearest(x);
-    return scaled(exp2Reduced(sub(x, n), constant(0.0)), n);
+    auto [n, whole] = nearest(add(x, constant(kRound)));
+    return scaled(exp2Reduced(sub(x, whole), constant(0.0)), n);
   }
 
   Value* log(Value* x, double base) {
@@ -159,10 +158,8 @@ class Math64 : public SharedFunctions<Math64>,
 
   enum class Trig { sin, cos, tan };
   Value* trig(Value* x, Trig which) {
-    // Adding 1.5 * 2^52 rounds to an integer, whose lowest bits are then the lowest of the sum.
-    Value* sum = fma(x, constant(M_2_PI), constant(kRound));
-    Value* j = b.CreateFNeg(sub(sum, constant(kRound)));
-    Value* q = lowerWord(sum);
+    auto [q, j] = nearest(fma(x, constant(M_2_PI), constant(kRound)));
+    j = b.CreateFNeg(j);
     // Nothing is rounded in the first step: j times the first part ends where x and what is left do.
     Value* r = fma(j, constant(kRightAngle[0]), x);
     r = fma(j, constant(kRightAngle[1]), r);
@@ -222,8 +219,8 @@ class Math64 : public SharedFunctions<Math64>,
     Value* inRange = b.CreateFCmpOLT(abs(product), constant(1100.0));
     productLow = b.CreateSelect(inRange, productLow, constant(0.0));
     product = clampKeepingNan(product, -1100.0, 1100.0);
-    Value* n = nearest(product);
-    return powAsInC(b, x, y, scaled(exp2Reduced(sub(product, n), productLow), n));
+    auto [n, whole] = nearest(add(product, constant(kRound)));
+    return powAsInC(b, x, y, scaled(exp2Reduced(sub(product, whole), productLow), n));
   }
 
  private:
@@ -324,7 +321,7 @@ class Math64 : public SharedFunctions<Math64>,
     Value *sum = add(f, low), *taken = sub(sum, f);
     return exp2Reduced(sum, add(sub(f, sub(sum, taken)), sub(low, taken)));
   }
-  Value* timesPowerOfTwo(Value* x, Value* n) { return scaled(x, n); }
+  Value* timesPowerOfTwo(Value* x, Value* n) { return scaled(x, nearest(add(n, constant(kRound))).first); }
   Value* halfExp(Value* x) { return exp(x, -1); }
   Value* quotient(Value* x, Value* y) { return b.CreateFDiv(x, y); }
   Value* reciprocal(Value* x) { return b.CreateFDiv(constant(1.0), x); }
@@ -359,7 +356,8 @@ class Math64 : public SharedFunctions<Math64>,
   Value* abs(Value* x) { return b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x); }
   Value* copysign(Value* x, Value* sign) { return b.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, x, sign); }
   Value* sqrt(Value* x) { return b.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, x); }
-  Value* nearest(Value* x) { return b.CreateUnaryIntrinsic(llvm::Intrinsic::roundeven, x); }
+  /// The integer that a number is rounded to by adding kRound, of that sum: its lower word, and as a number.
+  std::pair<Value*, Value*> nearest(Value* sum) { return {lowerWord(sum), sub(sum, constant(kRound))}; }
 
   Value* polynomial(Value* x, const std::vector<double>& c) {
     Value* p = constant(c.back());
@@ -397,13 +395,13 @@ class Math64 : public SharedFunctions<Math64>,
     x = b.CreateSelect(b.CreateFCmpOLT(x, constant(lo)), constant(lo), x);
     return b.CreateSelect(b.CreateFCmpOGT(x, constant(hi)), constant(hi), x);
   }
-  /// x 2^n in two steps, so that results may be subnormal or infinite; n a whole number below 1100, or NaN with x.
+  Value* powerOfTwo(Value* n) {  // n in [-1022, 1023]
+    return b.CreateBitCast(asUpperWord(b.CreateShl(b.CreateAdd(n, word(1023)), 20)), f64);
+  }
+  /// x 2^n in two steps, so that results may be subnormal or infinite; n below 1100, or of any size with NaN.
   Value* scaled(Value* x, Value* n) {
-    n = b.CreateSelect(b.CreateFCmpUNO(n, n), constant(0.0), n);
-    Value* whole = b.CreateFPToSI(n, i64);
-    Value* half = b.CreateAShr(whole, 1);
-    auto power = [&](Value* k) { return b.CreateBitCast(b.CreateShl(b.CreateAdd(k, integer(1023)), 52), f64); };
-    return mul(mul(x, power(half)), power(b.CreateSub(whole, half)));
+    Value* half = b.CreateAShr(n, 1);
+    return mul(mul(x, powerOfTwo(half)), powerOfTwo(b.CreateSub(n, half)));
   }
   static constexpr uint64_t kSqrtHalf = 0x3fe6a09e667f3bcd;
   /// x = 2^e (1 + f), 1 + f in [sqrt(1/2), sqrt(2)), for positive finite x.

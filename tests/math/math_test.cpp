@@ -101,6 +101,13 @@ TEST(Math, NegativeZero) {
     EXPECT_TRUE(out[1] == 0 && !std::signbit(out[1]));
   }
 }
+TEST(Math64, NegativeZeroOfExpm1) {
+  Compiled f(f64, f64, 1, mathOp<mlir::math::ExpM1Op>(1, true));
+  double in[kLanes] = {-0.0, 0.0}, out[kLanes];
+  f(in, in, out);
+  EXPECT_TRUE(out[0] == 0 && std::signbit(out[0]));
+  EXPECT_TRUE(out[1] == 0 && !std::signbit(out[1]));
+}
 TEST(Math, Expm1) { EXPECT_LT(worst<mlir::math::ExpM1Op>([](double x) { return std::expm1(x); }, kStep), 2); }
 TEST(Math, Tanh) { EXPECT_LT(worst<mlir::math::TanhOp>([](double x) { return std::tanh(x); }, kStep), 2); }
 TEST(Math, Erfc) { EXPECT_LT(worst<mlir::math::ErfcOp>([](double x) { return std::erfc(x); }, kStep), 6); }
