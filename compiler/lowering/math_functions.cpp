@@ -272,7 +272,10 @@ class Math : public SharedFunctions<Math>, public ErrorFunctions<Math>, public G
   Value* fma(Value* x, Value* y, Value* z) {
     return b.CreateIntrinsic(llvm::Intrinsic::fma, {x->getType()}, {x, y, z});
   }
-  Value* abs(Value* x) { return b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x); }
+  Value* abs(Value* x) {
+    if (auto* c = llvm::dyn_cast<llvm::ConstantFP>(x)) return llvm::ConstantFP::get(x->getType(), llvm::abs(c->getValue()));
+    return b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x);
+  }
   Value* copysign(Value* x, Value* sign) { return b.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, x, sign); }
 
   // Parts, the machine's quick ones if it has any.
@@ -334,7 +337,10 @@ class Math : public SharedFunctions<Math>, public ErrorFunctions<Math>, public G
     return quick ? quick->exp2(b, fma(x, constant(1.44269504088896341), constant(-1.0))) : exp(x, -1);
   }
   Value* sqrt(Value* x) { return quick ? quick->sqrt(b, x) : b.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, x); }
-  Value* reciprocal(Value* x) { return quick ? quick->reciprocal(b, x) : b.CreateFDiv(constant(1.0), x); }
+  Value* reciprocal(Value* x) {
+    const bool isQuick = quick && !llvm::isa<llvm::Constant>(x);  // of constants LLVM computes
+    return isQuick ? quick->reciprocal(b, x) : b.CreateFDiv(constant(1.0), x);
+  }
   Value* quotient(Value* x, Value* y) { return quick ? quick->quotient(b, x, y) : b.CreateFDiv(x, y); }
   Value* notHuge(Value* x) { return x; }
   Value* innerReciprocal(Value* x) { return reciprocal(x); }

@@ -335,7 +335,7 @@ class Math64 : public SharedFunctions<Math64>,
   }
   Value* notHuge(Value* x) { return b.CreateSelect(b.CreateFCmpOGT(x, constant(kFar)), constant(kFar), x); }
   Value* innerReciprocal(Value* x) {
-    if (!rough) return reciprocal(x);
+    if (!rough || llvm::isa<llvm::Constant>(x)) return reciprocal(x);  // of constants LLVM computes
     Value *r = rough->reciprocal(b, x), *e = fma(b.CreateFNeg(x), r, constant(1.0));
     return fma(fma(e, e, e), r, r);
   }
@@ -353,7 +353,10 @@ class Math64 : public SharedFunctions<Math64>,
   Value* fma(Value* x, Value* y, Value* z) {
     return b.CreateIntrinsic(llvm::Intrinsic::fma, {x->getType()}, {x, y, z});
   }
-  Value* abs(Value* x) { return b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x); }
+  Value* abs(Value* x) {
+    if (auto* c = llvm::dyn_cast<llvm::ConstantFP>(x)) return llvm::ConstantFP::get(x->getType(), llvm::abs(c->getValue()));
+    return b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x);
+  }
   Value* copysign(Value* x, Value* sign) { return b.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, x, sign); }
   Value* sqrt(Value* x) { return b.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, x); }
   /// The integer that a number is rounded to by adding kRound, of that sum: its lower word, and as a number.
