@@ -273,7 +273,8 @@ class Math : public SharedFunctions<Math>, public ErrorFunctions<Math>, public G
     return b.CreateIntrinsic(llvm::Intrinsic::fma, {x->getType()}, {x, y, z});
   }
   Value* abs(Value* x) {
-    if (auto* c = llvm::dyn_cast<llvm::ConstantFP>(x)) return llvm::ConstantFP::get(x->getType(), llvm::abs(c->getValue()));
+    auto* known = llvm::dyn_cast<llvm::ConstantFP>(x);  // its functions are constants, too
+    if (known) return llvm::ConstantFP::get(x->getType(), llvm::abs(known->getValue()));
     return b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x);
   }
   Value* copysign(Value* x, Value* sign) { return b.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, x, sign); }

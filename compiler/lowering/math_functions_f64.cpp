@@ -1,5 +1,6 @@
-// math_functions_f64.cpp - see math_functions_f64.h. Series are Taylor's (but erfc's, which covers half the line, and
-// sines'): on ranges this short the coefficients of a fit would differ in the last places only, and these need no table.
+// math_functions_f64.cpp - see math_functions_f64.h. Series are Taylor's (but those of error functions, which cover
+// half the line, and of sines, of which one is chosen): on ranges this short the coefficients of a fit would differ in the
+// last places only, and these need no table.
 #include "compiler/lowering/math_functions_f64.h"
 
 #include <array>
@@ -64,8 +65,8 @@ class Math64 : public SharedFunctions<Math64>,
     auto [e, f] = splitMantissa(x);
     return fixLog(x, logOfParts(e, f, base));
   }
-  /// As in f32: 1 + x only says which power of two 2^e it is near to, and f = x / 2^e + (1 / 2^e - 1) loses nothing that
-  /// matters.
+  /// As in f32: 1 + x only says which power of two 2^e it is near to, and f = x / 2^e + (1 / 2^e - 1) loses nothing
+  /// that matters.
   Value* log1p(Value* x) {
     constexpr uint64_t kFour = 0x4010000000000000, kExponent = 0xfff0000000000000;
     auto asNumber = [&](Value* bits) { return b.CreateBitCast(bits, f64); };
@@ -369,7 +370,8 @@ class Math64 : public SharedFunctions<Math64>,
     return b.CreateIntrinsic(llvm::Intrinsic::fma, {x->getType()}, {x, y, z});
   }
   Value* abs(Value* x) {
-    if (auto* c = llvm::dyn_cast<llvm::ConstantFP>(x)) return llvm::ConstantFP::get(x->getType(), llvm::abs(c->getValue()));
+    auto* known = llvm::dyn_cast<llvm::ConstantFP>(x);  // its functions are constants, too
+    if (known) return llvm::ConstantFP::get(x->getType(), llvm::abs(known->getValue()));
     return b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x);
   }
   Value* copysign(Value* x, Value* sign) { return b.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, x, sign); }

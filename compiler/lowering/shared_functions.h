@@ -1,6 +1,5 @@
 // shared_functions.h - functions that f32 and f64 compute by the same steps: hyperbolic functions, their inverses,
-// angles and cube roots. What differs (constants, polynomials, quotients) comes from the class that
-// derives.
+// angles and cube roots. What differs (constants, polynomials, quotients) comes from the class that derives.
 #pragma once
 #include <cmath>
 

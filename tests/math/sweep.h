@@ -58,7 +58,7 @@ inline llvm::Type* f64(llvm::LLVMContext& c) { return llvm::Type::getDoubleTy(c)
 inline llvm::Type* i8(llvm::LLVMContext& c) { return llvm::Type::getInt8Ty(c); }
 
 struct Plain : MathHooks {};
-/// A machine that has first digits of f64 reciprocals: those of the upper word of x, its own lower word 0, subnormals 0.
+/// First digits of f64 reciprocals, as a GPU has them: those of the upper word, the lower word 0, subnormals 0.
 struct UpperWords : RoughReciprocals {
   llvm::Value* upper(llvm::IRBuilderBase& b, llvm::Value* x) const {
     llvm::Type* word = withElement(x->getType(), b.getInt64Ty());
