@@ -7,6 +7,7 @@
 #include "compiler/dialect/dialect.h"
 #include "compiler/lowering/fp8.h"
 #include "compiler/lowering/math_functions.h"
+#include "compiler/lowering/math_functions_f64.h"
 #include "compiler/lowering/microscaling.h"
 #include "compiler/lowering/remainder.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -299,9 +300,13 @@ llvm::Value* emitWideMath(llvm::IRBuilderBase& b, Operation* op, Args a, const M
       .Case<DivRnOp>([&](auto) { return b.CreateFDiv(a[0], a[1]); })
       .Case<AddRnOp>([&](auto) { return b.CreateFAdd(a[0], a[1]); })
       .Case<MulRnOp>([&](auto) { return b.CreateFMul(a[0], a[1]); })
-      .Case<math::RsqrtOp>(
-          [&](auto) { return b.CreateFDiv(llvm::ConstantFP::get(a[0]->getType(), 1.0), unary(llvm::Intrinsic::sqrt)); })
-      .Default([&](Operation*) { return emitTranscendental(b, op, a, hooks.hasLibm, nullptr, hooks.powers); });
+      .Case<math::RsqrtOp>([&](auto) {
+        if (hooks.rough && a[0]->getType()->getScalarType()->isDoubleTy()) return emitF64(b, op, a, hooks.rough);
+        return b.CreateFDiv(llvm::ConstantFP::get(a[0]->getType(), 1.0), unary(llvm::Intrinsic::sqrt));
+      })
+      .Default([&](Operation*) {
+        return emitTranscendental(b, op, a, hooks.hasLibm, nullptr, hooks.powers, hooks.rough);
+      });
 }
 
 }  // namespace

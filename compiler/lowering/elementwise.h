@@ -11,6 +11,7 @@
 namespace tile::ir {
 
 class PowersOfTwo;
+class RoughReciprocals;
 
 /// What differs between machines. The default spelling is LLVM's own intrinsic or the polynomial of math_functions.h.
 class MathHooks {
@@ -30,6 +31,8 @@ class MathHooks {
   bool saturateConversions = false;
   /// The machine's instructions for powers of two (math_functions.h), if it has any.
   const PowersOfTwo* powers = nullptr;
+  /// Its instructions for the first digits of f64 reciprocals (math_functions_f64.h), if it has any.
+  const RoughReciprocals* rough = nullptr;
 };
 
 /// True when emitElementwise can lower the op (constants excluded).

@@ -8,7 +8,7 @@
 
 namespace tile::ir {
 
-/// Self has a builder `b`; constant, infinity, fma, abs, copysign, quotient, exp(x, shift), log(x, base; 0: e) and
+/// Self has a builder `b`; constant, infinity, fma, abs, copysign, innerQuotient, exp(x, shift), log(x, base; 0: e) and
 /// clampKeepingNan; kErfcEnd, from where erfc is 0, kErfcMiddle and
 /// erfcTail((x - middle) / (x + middle)) = (1 + 2x) e^(x^2) erfc(x);
 /// erfinvOver(w, isFar) = erfinv(x) / x where w = -log(1 - x^2), `isFar`: beyond what numbers below 1 reach.
@@ -47,11 +47,11 @@ class ErrorFunctions {
   Value* erfcOf(Value* z, Value* left, Value* right, double scale) {
     constexpr int kShift = 60;  // keeps the power off the subnormals until the last product
     Value* middle = constant(Self::kErfcMiddle);
-    Value* p = me().erfcTail(me().quotient(b().CreateFSub(z, middle), b().CreateFAdd(z, middle)));
+    Value* p = me().erfcTail(me().innerQuotient(b().CreateFSub(z, middle), b().CreateFAdd(z, middle)));
     Value* square = mul(left, right);
     Value* low = me().fma(left, right, b().CreateFNeg(square));
     Value* power = me().exp(b().CreateFNeg(square), kShift);
-    Value* y = mul(me().quotient(p, me().fma(z, constant(2.0), constant(1.0))), power);
+    Value* y = mul(me().innerQuotient(p, me().fma(z, constant(2.0), constant(1.0))), power);
     return mul(me().fma(b().CreateFNeg(y), low, y), constant(std::ldexp(scale, -kShift)));
   }
 

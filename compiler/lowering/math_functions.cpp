@@ -139,6 +139,15 @@ class Math : public SharedFunctions<Math>, public ErrorFunctions<Math>, public G
     return b.CreateSelect(b.CreateFCmpOLT(a, constant(0.9)), small, large);
   }
 
+  Value* cbrt(Value* x) {
+    Value *a = abs(x), *tiny = b.CreateFCmpOLT(a, constant(0x1p-126));
+    a = b.CreateFMul(a, b.CreateSelect(tiny, constant(0x1p24), constant(1.0)));
+    Value* y = cubeRootFrom(a, roughInverseCubeRoot(a));
+    y = b.CreateFMul(y, b.CreateSelect(tiny, constant(0x1p-8), constant(1.0)));
+    Value* self = b.CreateOr(b.CreateFCmpOEQ(x, constant(0.0)), b.CreateFCmpUEQ(a, infinity()));
+    return b.CreateSelect(self, x, copysign(y, x));
+  }
+
   enum class Trig { sin, cos, tan };
   /// The nearest multiple of pi/2 and what remains, in f64: pi/2 in two parts of 53 bits each. Adding 1.5 * 2^52 rounds
   /// to an integer, whose lowest bits are then the lowest of the sum (below 2^51; far above, the remainder has no right
@@ -263,7 +272,11 @@ class Math : public SharedFunctions<Math>, public ErrorFunctions<Math>, public G
   Value* fma(Value* x, Value* y, Value* z) {
     return b.CreateIntrinsic(llvm::Intrinsic::fma, {x->getType()}, {x, y, z});
   }
-  Value* abs(Value* x) { return b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x); }
+  Value* abs(Value* x) {
+    auto* known = llvm::dyn_cast<llvm::ConstantFP>(x);  // its functions are constants, too
+    if (known) return llvm::ConstantFP::get(x->getType(), llvm::abs(known->getValue()));
+    return b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x);
+  }
   Value* copysign(Value* x, Value* sign) { return b.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, x, sign); }
 
   // Parts, the machine's quick ones if it has any.
@@ -281,7 +294,6 @@ class Math : public SharedFunctions<Math>, public ErrorFunctions<Math>, public G
     return polynomial(f, {3.333331260e-01, -2.500000960e-01, 2.000211866e-01, -1.666799584e-01, 1.421955228e-01,
                           -1.240558906e-01, 1.188816297e-01, -1.167565122e-01, 6.746638268e-02});
   }
-  static constexpr int kCubeRootSteps = 1;
   static constexpr double kErfcEnd = 10.1, kErfcMiddle = 3;
   Value* erfcTail(Value* t) {
     return polynomial(
@@ -326,8 +338,14 @@ class Math : public SharedFunctions<Math>, public ErrorFunctions<Math>, public G
     return quick ? quick->exp2(b, fma(x, constant(1.44269504088896341), constant(-1.0))) : exp(x, -1);
   }
   Value* sqrt(Value* x) { return quick ? quick->sqrt(b, x) : b.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, x); }
-  Value* reciprocal(Value* x) { return quick ? quick->reciprocal(b, x) : b.CreateFDiv(constant(1.0), x); }
+  Value* reciprocal(Value* x) {
+    const bool isQuick = quick && !llvm::isa<llvm::Constant>(x);  // of constants LLVM computes
+    return isQuick ? quick->reciprocal(b, x) : b.CreateFDiv(constant(1.0), x);
+  }
   Value* quotient(Value* x, Value* y) { return quick ? quick->quotient(b, x, y) : b.CreateFDiv(x, y); }
+  Value* notHuge(Value* x) { return x; }
+  Value* innerReciprocal(Value* x) { return reciprocal(x); }
+  Value* innerQuotient(Value* x, Value* y) { return quotient(x, y); }
   /// c0 + c1 x + c2 x^2 ... by Horner's rule.
   Value* polynomial(Value* x, std::initializer_list<double> c) {
     auto it = std::rbegin(c);
@@ -391,7 +409,7 @@ bool isNeverNegative(mlir::Value x) {
 }
 
 Value* emitF32(llvm::IRBuilderBase& b, Operation* op, llvm::ArrayRef<Value*> a, bool slowUnderflow,
-               const QuickParts* quick, const PowersOfTwo* powers) {
+               const QuickParts* quick, const PowersOfTwo* powers, const RoughReciprocals* rough) {
   // Error-free tricks above rely on the written order; contraction happens through explicit fma.
   llvm::IRBuilderBase::FastMathFlagGuard guard(b);
   b.setFastMathFlags({});
@@ -404,7 +422,7 @@ Value* emitF32(llvm::IRBuilderBase& b, Operation* op, llvm::ArrayRef<Value*> a, 
       // Differences near their zeros, and the angle of a large argument, want f64.
       .Case<J0Op, J1Op, Y0Op, Y1Op>([&](Operation* bessel) {
         Value* wide = b.CreateFPExt(a[0], withElement(a[0]->getType(), b.getDoubleTy()));
-        return b.CreateFPTrunc(emitF64(b, bessel, {wide}), a[0]->getType());
+        return b.CreateFPTrunc(emitF64(b, bessel, {wide}, rough), a[0]->getType());
       })
       .Default([&](Operation*) { return emitFunction(m, op, a); });
 }
@@ -447,13 +465,13 @@ Value* callPerLane(llvm::IRBuilderBase& b, llvm::StringRef name, Value* x) {
 }  // namespace
 
 Value* emitTranscendental(llvm::IRBuilderBase& b, Operation* op, llvm::ArrayRef<Value*> args, bool hasLibm,
-                          const QuickParts* quick, const PowersOfTwo* powers) {
+                          const QuickParts* quick, const PowersOfTwo* powers, const RoughReciprocals* rough) {
   if (args[0]->getType()->getScalarType()->isFloatTy())
-    if (Value* v = emitF32(b, op, args, /*slowUnderflow=*/hasLibm, quick, powers)) return v;  // a CPU has both
+    if (Value* v = emitF32(b, op, args, /*slowUnderflow=*/hasLibm, quick, powers, rough)) return v;  // a CPU has both
   // Functions that the math dialect lacks are ours everywhere: not every C library has them, and its lgamma writes a
   // global variable.
   if (!hasLibm || op->hasTrait<IsFloatFunction>())
-    return args[0]->getType()->getScalarType()->isDoubleTy() ? emitF64(b, op, args) : nullptr;
+    return args[0]->getType()->getScalarType()->isDoubleTy() ? emitF64(b, op, args, rough) : nullptr;
   if (auto id = libmIntrinsic(op); id != llvm::Intrinsic::not_intrinsic)
     return args.size() == 2 ? b.CreateBinaryIntrinsic(id, args[0], args[1]) : b.CreateUnaryIntrinsic(id, args[0]);
   if (isa<math::ErfOp, math::ErfcOp, math::ExpM1Op, math::Log1pOp, math::CbrtOp, math::AsinhOp, math::AcoshOp,

@@ -36,13 +36,16 @@ class PowersOfTwo {
   virtual llvm::Value* scale(llvm::IRBuilderBase& b, llvm::Value* x, llvm::Value* n) const = 0;
 };
 
+class RoughReciprocals;  // of f64
+
 /// Emits a math dialect op on f32 or f64 operands. f32 exp, exp2, expm1, log, log2, log10, log1p, erf, erfc, cbrt, pow,
 /// trigonometric and hyperbolic functions and their inverses are polynomials of our own (all but exp, exp2, log, log2,
 /// log10, sin and cos with `quick` parts if given; exponentials with instructions for powers of two if given, to the
 /// same bits); everything else, and f64, becomes LLVM's intrinsic where `hasLibm` says that a libm call can be linked;
-/// without it f64 has what math_functions_f64.h has. Null: this function does not exist on such a machine.
+/// without it f64 has what math_functions_f64.h has, `rough` reciprocals in it. Null: this function does not
+/// exist on such a machine.
 llvm::Value* emitTranscendental(llvm::IRBuilderBase& b, mlir::Operation* op, llvm::ArrayRef<llvm::Value*> args,
                                 bool hasLibm, const QuickParts* quick = nullptr,
-                                const PowersOfTwo* powers = nullptr);
+                                const PowersOfTwo* powers = nullptr, const RoughReciprocals* rough = nullptr);
 
 }  // namespace tile::ir

@@ -1,5 +1,6 @@
-// math_functions_f64.cpp - see math_functions_f64.h. Series are Taylor's (but erfc's, which covers half the line): on
-// ranges this short the coefficients of a fit would differ in the last places only, and these need no table.
+// math_functions_f64.cpp - see math_functions_f64.h. Series are Taylor's (but those of error functions, which cover
+// half the line, and of sines, of which one is chosen): on ranges this short the coefficients of a fit would differ in the
+// last places only, and these need no table.
 #include "compiler/lowering/math_functions_f64.h"
 
 #include <array>
@@ -22,7 +23,8 @@ using llvm::Value;
 using namespace mlir;
 
 constexpr double kLn2High = 0x1.62e42fee00000p-1, kLn2Low = 0x1.a39ef35793c76p-33;  // ln 2; the first has 33 bits
-constexpr double kRightAngle[] = {0x1.921fb54442d18p+0, 0x1.1a62633145c07p-54, -0x1.f1976b7ed8fbcp-110};
+constexpr double kRightAngle[] = {0x1.921fb54442d18p+0, 0x1.1a62633145c06p-54, 0x1.c1cd129024e09p-107};
+constexpr double kRound = 0x1.8p52;  // in a sum, rounds what was added to an integer
 
 class Math64 : public SharedFunctions<Math64>,
                public ErrorFunctions<Math64>,
@@ -31,36 +33,54 @@ class Math64 : public SharedFunctions<Math64>,
   using Value = llvm::Value;  // of all bases
 
  public:
-  Math64(llvm::IRBuilderBase& b, llvm::Type* like)
-      : b(b), f64(withElement(like, b.getDoubleTy())), i64(withElement(like, b.getInt64Ty())) {}
+  Math64(llvm::IRBuilderBase& b, llvm::Type* like, const RoughReciprocals* rough)
+      : b(b), rough(rough), f64(withElement(like, b.getDoubleTy())),
+        i64(withElement(like, b.getInt64Ty())),
+        i32(withElement(like, b.getInt32Ty())) {}
 
   /// e^x 2^shift, also where only e^x would overflow.
   Value* exp(Value* x, int shift = 0) {
     // Beyond these bounds the result is inf or 0 anyway; the selects (not min/max) let NaN through.
     x = clampKeepingNan(x, -746.0, 711.0);
-    Value* n = nearest(mul(x, constant(M_LOG2E)));
-    Value* r = fma(n, constant(-kLn2Low), fma(n, constant(-kLn2High), x));
-    return scaled(add(expm1Reduced(r), constant(1.0)), shift ? add(n, constant(shift)) : n);
+    auto [n, whole] = nearest(fma(x, constant(M_LOG2E), constant(kRound)));
+    Value* r = fma(whole, constant(-kLn2Low), fma(whole, constant(-kLn2High), x));
+    return scaled(add(expm1Reduced(r), constant(1.0)), shift ? b.CreateAdd(n, word(static_cast<uint32_t>(shift))) : n);
   }
-  /// 2^n (e^r - 1) + (2^n - 1), x = n ln 2 + r; where the 1 is lost in e^x anyway, that.
+  /// 2^n (e^r - 1) + (2^n - 1), x = n ln 2 + r, in halves, where only 2^n would overflow.
   Value* expm1(Value* x) {
-    constexpr double kLost = 40;
-    Value* near = clampKeepingNan(x, -kLost, kLost);
-    Value* n = nearest(mul(near, constant(M_LOG2E)));
-    Value* r = fma(n, constant(-kLn2Low), fma(n, constant(-kLn2High), near));
-    Value* power = scaled(constant(1.0), n);
-    Value* y = add(mul(expm1Reduced(r), power), sub(power, constant(1.0)));
-    return b.CreateSelect(b.CreateFCmpOGT(x, constant(kLost)), exp(x), y);
+    x = clampKeepingNan(x, -40.0, 709.9);
+    auto [n, whole] = nearest(fma(x, constant(M_LOG2E), constant(kRound)));
+    Value* r = fma(whole, constant(-kLn2Low), fma(whole, constant(-kLn2High), x));
+    Value* half = powerOfTwo(b.CreateSub(n, word(1)));
+    Value* y = fma(expm1Reduced(r), half, sub(half, constant(0.5)));
+    return copysign(add(y, y), x);  // of -0, too
   }
   Value* exp2(Value* x) {
     x = clampKeepingNan(x, -1080.0, 1025.0);
-    Value* n = nearest(x);
-    return scaled(exp2Reduced(sub(x, n), constant(0.0)), n);
+    auto [n, whole] = nearest(add(x, constant(kRound)));
+    return scaled(exp2Reduced(sub(x, whole), constant(0.0)), n);
   }
 
   Value* log(Value* x, double base) {
     auto [e, f] = splitMantissa(x);
-    Value* s = b.CreateFDiv(f, add(f, constant(2.0)));
+    return fixLog(x, logOfParts(e, f, base));
+  }
+  /// As in f32: 1 + x only says which power of two 2^e it is near to, and f = x / 2^e + (1 / 2^e - 1) loses nothing
+  /// that matters.
+  Value* log1p(Value* x) {
+    constexpr uint64_t kFour = 0x4010000000000000, kExponent = 0xfff0000000000000;
+    auto asNumber = [&](Value* bits) { return b.CreateBitCast(bits, f64); };
+    Value* u = add(x, constant(1.0));
+    Value* e = b.CreateAnd(b.CreateSub(b.CreateBitCast(u, i64), integer(kSqrtHalf)), integer(kExponent));
+    // 4 / 2^e is never subnormal.
+    Value* less = fma(asNumber(b.CreateSub(integer(kFour), e)), constant(0.25), constant(-1.0));
+    Value* f = add(asNumber(b.CreateSub(b.CreateBitCast(x, i64), e)), less);
+    Value* count = b.CreateSIToFP(b.CreateAShr(upperWord(e), 20), f64);
+    return fixLog(u, copysign(logOfParts(count, f, 0), x));  // of -0, too
+  }
+  /// Of 2^e (1 + f).
+  Value* logOfParts(Value* e, Value* f, double base) {
+    Value* s = innerQuotient(f, add(f, constant(2.0)));
     // log(1 + f) = f - (f^2/2 - s (f^2/2 + tail)), s = f / (2 + f).
     Value *s2 = mul(s, s), *half = mul(mul(f, constant(0.5)), f);
     Value* small = mul(s, add(half, mul(s2, atanhTail(s2))));
@@ -73,21 +93,39 @@ class Math64 : public SharedFunctions<Math64>,
       y = fma(e, constant(kLn2High), y);
       if (base == 10) y = mul(y, constant(M_LOG10E));
     }
+    return y;
+  }
+  Value* fixLog(Value* x, Value* y) {
     y = b.CreateSelect(b.CreateFCmpOEQ(x, infinity()), x, y);
     y = b.CreateSelect(b.CreateFCmpOEQ(x, constant(0.0)), llvm::ConstantFP::getInfinity(f64, /*Negative=*/true), y);
     return b.CreateSelect(b.CreateFCmpULT(x, constant(0.0)), llvm::ConstantFP::getNaN(f64), y);
   }
 
-  /// The series of 2 / sqrt(pi) (x - x^3 / 3 + x^5 / (2! 5) - ...) up to 1, 1 - erfc above.
+  /// x + x p(x^2) up to 1; above 1 - erfc(|x|), whose logarithm is a polynomial; from kEnd on 1. Fits of 13 and 22
+  /// coefficients, 2e-17 and 8e-18 of the result.
   Value* erf(Value* x) {
-    constexpr double kFirst = 1.1283791670955126;
-    std::vector<double> c{0.1283791670955126};
-    double factorial = 1;
-    for (int k = 1; k <= 18; ++k) factorial *= -k, c.push_back(kFirst / (factorial * (2 * k + 1)));
-    Value *a = abs(x), *one = constant(1.0);
-    Value* near = clampKeepingNan(x, -1.0, 1.0);
-    Value* small = fma(near, polynomial(mul(near, near), c), near);
-    return b.CreateSelect(b.CreateFCmpOGT(a, one), copysign(sub(one, erfc(a)), x), small);
+    constexpr double kEnd = 5.95;
+    Value *a = abs(x), *t = b.CreateSelect(b.CreateFCmpOGT(a, constant(kEnd)), constant(kEnd), a);
+    Value* near = polynomial(
+        mul(x, x),
+        {0x1.06eba8214db69p-3, -0x1.812746b0379e6p-2, 0x1.ce2f21a042b30p-4, -0x1.b82ce31284e00p-6,
+         0x1.565bcd0dbaa38p-8, -0x1.c02db3dac435fp-11, 0x1.f9a321d5b8e1ep-14, -0x1.f4d1e3183f7aep-17,
+         0x1.b9df224ca4b97p-20, -0x1.5f1ecb6f0764cp-23, 0x1.f7b4bf3b13964p-27, -0x1.389d4f2641625p-30,
+         0x1.05ffd737fb32ep-34});
+    Value* small = fma(x, near, x);
+    Value* log = polynomial(
+        t,
+        {0x1.59d6ad91bf092p-26, -0x1.20dd7989b80d4p+0, -0x1.45f2cde3fe61dp-1, -0x1.a4fbe85f30b7bp-4,
+         0x1.39b462ff228a3p-6, 0x1.6607709de64fbp-13, -0x1.ac6ccc9d9f66ap-10, 0x1.0be072c934368p-11,
+         0x1.d560d8a4e729ap-15, -0x1.17b68b8fd2a44p-13, 0x1.4327a3dd3bdacp-14, -0x1.f31b70053d9f6p-16,
+         0x1.267298874be06p-17, -0x1.147bad01c6fc6p-19, 0x1.a22eb2b2ffa0ap-22, -0x1.fc536e8ec13b6p-25,
+         0x1.ea95997ac226dp-28, -0x1.6f8f348d9765bp-31, 0x1.9c2fbc1d55911p-35, -0x1.455be82f8d7d6p-39,
+         0x1.423c938d897acp-44, -0x1.2d0524d783ccap-50});
+    auto [n, whole] = nearest(fma(log, constant(M_LOG2E), constant(kRound)));
+    Value* r = fma(whole, constant(-kLn2Low), fma(whole, constant(-kLn2High), log));
+    Value* power = powerOfTwo(n);  // a normal number up to kEnd
+    Value* large = sub(sub(constant(1.0), power), mul(expm1Reduced(r), power));
+    return b.CreateSelect(b.CreateFCmpOLT(a, constant(1.0)), small, copysign(large, x));
   }
 
   /// (e^2a - 1) / (e^2a + 1); near 0 without the 1 that would swallow the difference.
@@ -96,36 +134,79 @@ class Math64 : public SharedFunctions<Math64>,
     Value* little = b.CreateFCmpOLT(twice, constant(0.34));
     Value* m = b.CreateSelect(little, expm1Reduced(b.CreateSelect(little, twice, constant(0.0))),
                               sub(exp(twice), constant(1.0)));
-    return copysign(b.CreateFDiv(m, add(m, constant(2.0))), x);
+    return copysign(innerQuotient(m, add(m, constant(2.0))), x);
+  }
+
+  /// y (1 - e)^(-1/2) with e = 1 - x y^2, of the machine's first digits y. 0, infinity and NaN have no more digits.
+  Value* rsqrt(Value* x) {
+    constexpr uint32_t kLeast = 0x00100000, kInfinity = 0x7ff00000;  // upper words
+    Value *upper = upperWord(x), *magnitude = b.CreateAnd(upper, word(0x7fffffff));
+    Value* tiny = b.CreateICmpULT(magnitude, word(kLeast));
+    x = mul(x, b.CreateSelect(tiny, constant(0x1p54), constant(1.0)));
+    Value *y = rough->rsqrt(b, x), *e = fma(b.CreateFNeg(x), mul(y, y), constant(1.0));
+    Value* step = mul(fma(e, constant(0.375), constant(0.5)), e);
+    Value* back = b.CreateSelect(tiny, integer(27ull << 52), integer(0));
+    Value* first = b.CreateBitCast(b.CreateAdd(b.CreateBitCast(y, i64), back), f64);
+    Value* isPositive = b.CreateICmpULT(b.CreateSub(upperWord(x), word(kLeast)), word(kInfinity - kLeast));
+    return b.CreateSelect(isPositive, fma(first, step, first), y);
+  }
+
+  /// x = 8^n z with z in [1, 8), whose first digits are those of an f32; it has the first half of the root.
+  Value* cbrt(Value* x) {
+    constexpr uint32_t kLeast = 0x00100000, kInfinity = 0x7ff00000;  // upper words
+    constexpr uint32_t kThirdOfBias = 341, kBiasOfFloats = 127;
+    Value *a = abs(x), *tiny = b.CreateICmpULT(upperWord(a), word(kLeast));
+    a = mul(a, b.CreateSelect(tiny, constant(0x1p54), constant(1.0)));
+    Value *upper = upperWord(a), *exponent = b.CreateLShr(upper, 20);
+    // A third of up to 11 bits; n has the bias.
+    Value* n = b.CreateLShr(b.CreateMul(exponent, word(0x5556)), 16);
+    Value* less = b.CreateSub(b.CreateMul(n, word(3 << 20)), word((3 * kThirdOfBias) << 20));
+    Value* z = b.CreateBitCast(b.CreateSub(b.CreateBitCast(a, i64), asUpperWord(less)), f64);
+    Value* asFloat = b.CreateShl(b.CreateSub(b.CreateSub(upper, less), word((1023 - kBiasOfFloats) << 20)), 3);
+    asFloat = b.CreateBitCast(asFloat, withElement(f64, b.getFloatTy()));
+    Value* r = closerInverseCubeRoot(asFloat, roughInverseCubeRoot(asFloat));
+    Value* y = cubeRootFrom(z, b.CreateFPExt(r, f64));
+    Value* power = b.CreateSub(n, b.CreateSelect(tiny, word(kThirdOfBias + 18), word(kThirdOfBias)));
+    y = b.CreateBitCast(b.CreateAdd(b.CreateBitCast(y, i64), asUpperWord(b.CreateShl(power, 20))), f64);
+    Value* isRegular = b.CreateICmpULT(b.CreateSub(upper, word(1)), word(kInfinity - 1));
+    return b.CreateSelect(isRegular, copysign(y, x), x);
   }
 
   enum class Trig { sin, cos, tan };
   Value* trig(Value* x, Trig which) {
-    Value* j = b.CreateUnaryIntrinsic(llvm::Intrinsic::roundeven, mul(x, constant(M_2_PI)));
-    // Two rounded steps and what they lost.
-    Value* r1 = fma(j, constant(-kRightAngle[0]), x);
-    Value* r2 = fma(j, constant(-kRightAngle[1]), r1);
-    Value* lost = fma(j, constant(-kRightAngle[1]), sub(r1, r2));
-    Value* low = fma(j, constant(-kRightAngle[2]), lost);
-    Value *r = add(r2, low), *rest = add(sub(r2, r), low);
-    Value* quarter = b.CreateUnaryIntrinsic(llvm::Intrinsic::floor, mul(j, constant(0.25)));
-    Value* q = fma(quarter, constant(-4.0), j);  // 0, 1, 2 or 3
+    auto [q, j] = nearest(fma(x, constant(M_2_PI), constant(kRound)));
+    j = b.CreateFNeg(j);
+    // Nothing is rounded in the first step: j times the first part ends where x and what is left do.
+    Value* r = fma(j, constant(kRightAngle[0]), x);
+    r = fma(j, constant(kRightAngle[1]), r);
+    r = fma(j, constant(kRightAngle[2]), r);
 
-    Value* z = mul(r, r);
-    // sin(r + rest) = r + (rest cos r + r^3 p); cos(r + rest) = 1 - z/2 + (z^2 p - r rest), the 1 added last.
-    Value* sinTail = mul(mul(z, r), series(z, -1.0 / 6, {4, 5}, 8));
-    Value* sinR = add(r, fma(rest, fma(z, constant(-0.5), constant(1.0)), sinTail));
-    Value *half = mul(z, constant(0.5)), *w = sub(constant(1.0), half);
-    Value* cosTail = fma(mul(z, z), series(z, 1.0 / 24, {5, 6}, 8), mul(r, b.CreateFNeg(rest)));
-    Value* cosR = add(w, add(sub(sub(constant(1.0), w), half), cosTail));
-    auto is = [&](double v) { return b.CreateFCmpOEQ(q, constant(v)); };
-    Value* odd = b.CreateOr(is(1.0), is(3.0));
-    if (which == Trig::tan)
-      return b.CreateFDiv(b.CreateSelect(odd, b.CreateFNeg(cosR), sinR), b.CreateSelect(odd, sinR, cosR));
+    Value *odd = b.CreateICmpNE(b.CreateAnd(q, word(1)), word(0)), *z = mul(r, r);
+    // sin r = r + r^3 p(z), cos r = 1 - z / 2 + z^2 p(z), the 1 added last: fits, 2e-17.
+    const std::vector<double> sine{-0x1.5555555555555p-3, 0x1.1111111110bb2p-7,   -0x1.a01a019e83aa2p-13,
+                                   0x1.71de379689090p-19, -0x1.ae600b01a40ccp-26, 0x1.5e0b1995f429ap-33};
+    const std::vector<double> cosine{0x1.5555555555555p-5,   -0x1.6c16c16c16967p-10, 0x1.a01a019f4eafap-16,
+                                     -0x1.27e4fa17d9864p-22, 0x1.1eeb68e8b2372p-29,  -0x1.907da304ce77bp-37};
+    auto sineOf = [&](Value* p) { return fma(mul(z, r), p, r); };
+    auto cosineOf = [&](Value* p) {
+      Value* most = fma(z, constant(-0.5), constant(1.0));
+      Value* rest = fma(z, constant(-0.5), sub(constant(1.0), most));
+      return add(most, fma(mul(z, z), p, rest));
+    };
+    if (which == Trig::tan) {
+      Value *sinR = sineOf(polynomial(z, sine)), *cosR = cosineOf(polynomial(z, cosine));
+      return innerQuotient(b.CreateSelect(odd, b.CreateFNeg(cosR), sinR), b.CreateSelect(odd, sinR, cosR));
+    }
     const bool wantSin = which == Trig::sin;
-    Value* v = b.CreateSelect(odd, wantSin ? cosR : sinR, wantSin ? sinR : cosR);
-    Value* negative = wantSin ? b.CreateFCmpOGE(q, constant(2.0)) : b.CreateOr(is(1.0), is(2.0));
-    return b.CreateSelect(negative, b.CreateFNeg(v), v);
+    // One polynomial, with the coefficients that the quadrant asks for.
+    Value* isCosine = wantSin ? odd : b.CreateNot(odd);
+    auto coefficient = [&](size_t k) { return b.CreateSelect(isCosine, constant(cosine[k]), constant(sine[k])); };
+    Value* p = coefficient(sine.size() - 1);
+    for (size_t k = sine.size() - 1; k-- > 0;) p = fma(p, z, coefficient(k));
+    Value* v = b.CreateSelect(isCosine, cosineOf(p), sineOf(p));
+    // The sign changes behind two quadrants; the cosine's one quadrant sooner.
+    Value* behind = b.CreateAnd(wantSin ? q : b.CreateAdd(q, word(1)), word(2));
+    return b.CreateBitCast(b.CreateXor(b.CreateBitCast(v, i64), asUpperWord(b.CreateShl(behind, 30))), f64);
   }
 
   /// log2 of a positive number as the sum of two.
@@ -133,8 +214,8 @@ class Math64 : public SharedFunctions<Math64>,
     auto [e, f] = splitMantissa(x);
     Value* v = add(f, constant(2.0));
     Value* vLow = sub(f, sub(v, constant(2.0)));
-    Value* s = b.CreateFDiv(f, v);
-    Value* sLow = b.CreateFDiv(fma(b.CreateFNeg(s), vLow, fma(b.CreateFNeg(s), v, f)), v);
+    Value *inverse = innerReciprocal(v), *s = mul(f, inverse);
+    Value* sLow = mul(fma(b.CreateFNeg(s), vLow, fma(b.CreateFNeg(s), v, f)), inverse);
     Value* s2 = mul(s, s);
     Value *twice = add(s, s), *tail = fma(mul(s, s2), atanhTail(s2), add(sLow, sLow));
     Value* high = add(twice, tail);
@@ -154,8 +235,8 @@ class Math64 : public SharedFunctions<Math64>,
     Value* inRange = b.CreateFCmpOLT(abs(product), constant(1100.0));
     productLow = b.CreateSelect(inRange, productLow, constant(0.0));
     product = clampKeepingNan(product, -1100.0, 1100.0);
-    Value* n = nearest(product);
-    return powAsInC(b, x, y, scaled(exp2Reduced(sub(product, n), productLow), n));
+    auto [n, whole] = nearest(add(product, constant(kRound)));
+    return powAsInC(b, x, y, scaled(exp2Reduced(sub(product, whole), productLow), n));
   }
 
  private:
@@ -164,12 +245,13 @@ class Math64 : public SharedFunctions<Math64>,
   friend class GammaFunctions<Math64>;
   friend class BesselFunctions<Math64>;
   llvm::IRBuilderBase& b;
-  llvm::Type *f64, *i64;
+  const RoughReciprocals* rough;
+  llvm::Type *f64, *i64, *i32;
 
   // What SharedFunctions asks for.
   static constexpr double kFar = 1e18, kHuge = 0x1p1022;
   static constexpr double kHalfPi = kRightAngle[0], kHalfPiLow = kRightAngle[1];
-  Value* sinhTail(Value* s) { return series(s, 1.0 / 6, {4, 5}, 9, 1); }
+  Value* sinhTail(Value* s) { return series(s, 1.0 / 6, {4, 5}, 9); }
   Value* asinTail(Value* s) {
     std::vector<double> c;
     double choose = 1;  // (2k)! / (4^k k!^2)
@@ -181,7 +263,6 @@ class Math64 : public SharedFunctions<Math64>,
     for (int k = 1; k <= 21; ++k) c.push_back((k % 2 ? -1.0 : 1.0) / (2 * k + 1));
     return polynomial(s, c);
   }
-  static constexpr int kCubeRootSteps = 2;
   static constexpr double kErfcEnd = 27.3, kErfcMiddle = 4;
   Value* erfcTail(Value* t) {  // a fit of 23 coefficients, 1.4e-17
     return polynomial(
@@ -194,7 +275,7 @@ class Math64 : public SharedFunctions<Math64>,
   }
   Value* erfinvOver(Value* w, bool isFar) {  // fits of 24, 20, 18 and 19 coefficients, 2e-16
     Value* root = sqrt(w);
-    Value* inverse = b.CreateFDiv(constant(1.0), root);
+    Value* inverse = innerReciprocal(root);
     Value* near =
         polynomial(sub(w, constant(3.125)),
                    {0x1.a755e7c99ae86p+0, 0x1.ebd80d9b13df9p-3, -0x1.8b6c33114eeaep-8, -0x1.84576948353e1p-11,
@@ -256,35 +337,57 @@ class Math64 : public SharedFunctions<Math64>,
     Value *sum = add(f, low), *taken = sub(sum, f);
     return exp2Reduced(sum, add(sub(f, sub(sum, taken)), sub(low, taken)));
   }
-  Value* timesPowerOfTwo(Value* x, Value* n) { return scaled(x, n); }
+  Value* timesPowerOfTwo(Value* x, Value* n) { return scaled(x, nearest(add(n, constant(kRound))).first); }
   Value* halfExp(Value* x) { return exp(x, -1); }
   Value* quotient(Value* x, Value* y) { return b.CreateFDiv(x, y); }
   Value* reciprocal(Value* x) { return b.CreateFDiv(constant(1.0), x); }
+  /// Of operands that are neither tiny nor huge, where a unit in the last place does not matter.
+  Value* innerQuotient(Value* x, Value* y) {
+    if (!rough) return b.CreateFDiv(x, y);
+    Value *less = b.CreateFNeg(y), *first = rough->reciprocal(b, y);
+    Value* r = fma(fma(less, first, constant(1.0)), first, first);
+    Value* q = mul(x, r);
+    return fma(fma(less, q, x), r, q);
+  }
+  Value* notHuge(Value* x) { return b.CreateSelect(b.CreateFCmpOGT(x, constant(kFar)), constant(kFar), x); }
+  Value* innerReciprocal(Value* x) {
+    if (!rough || llvm::isa<llvm::Constant>(x)) return reciprocal(x);  // of constants LLVM computes
+    Value *r = rough->reciprocal(b, x), *e = fma(b.CreateFNeg(x), r, constant(1.0));
+    return fma(fma(e, e, e), r, r);
+  }
 
   llvm::Constant* constant(double v) { return llvm::ConstantFP::get(f64, v); }
   llvm::Constant* integer(uint64_t v) { return llvm::ConstantInt::get(i64, v); }
   llvm::Constant* infinity() { return llvm::ConstantFP::getInfinity(f64); }
+  llvm::Constant* word(uint32_t v) { return llvm::ConstantInt::get(i32, v); }
+  Value* lowerWord(Value* x) { return b.CreateTrunc(b.CreateBitCast(x, i64), i32); }
+  Value* asUpperWord(Value* v) { return b.CreateShl(b.CreateZExt(v, i64), 32); }
+  Value* upperWord(Value* x) { return b.CreateTrunc(b.CreateLShr(b.CreateBitCast(x, i64), 32), i32); }
   Value* add(Value* x, Value* y) { return b.CreateFAdd(x, y); }
   Value* sub(Value* x, Value* y) { return b.CreateFSub(x, y); }
   Value* mul(Value* x, Value* y) { return b.CreateFMul(x, y); }
   Value* fma(Value* x, Value* y, Value* z) {
     return b.CreateIntrinsic(llvm::Intrinsic::fma, {x->getType()}, {x, y, z});
   }
-  Value* abs(Value* x) { return b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x); }
+  Value* abs(Value* x) {
+    auto* known = llvm::dyn_cast<llvm::ConstantFP>(x);  // its functions are constants, too
+    if (known) return llvm::ConstantFP::get(x->getType(), llvm::abs(known->getValue()));
+    return b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x);
+  }
   Value* copysign(Value* x, Value* sign) { return b.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, x, sign); }
   Value* sqrt(Value* x) { return b.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, x); }
-  Value* nearest(Value* x) { return b.CreateUnaryIntrinsic(llvm::Intrinsic::roundeven, x); }
+  /// The integer that a number is rounded to by adding kRound, of that sum: its lower word, and as a number.
+  std::pair<Value*, Value*> nearest(Value* sum) { return {lowerWord(sum), sub(sum, constant(kRound))}; }
 
   Value* polynomial(Value* x, const std::vector<double>& c) {
     Value* p = constant(c.back());
     for (size_t i = c.size() - 1; i-- > 0;) p = fma(p, x, constant(c[i]));
     return p;
   }
-  /// first (1 + sign z / (a b) (1 + sign z / ((a + 2) (b + 2)) ...)): tails of sine and cosine, `terms` of them; of the
-  /// hyperbolic ones with sign 1.
-  Value* series(Value* z, double first, std::array<int, 2> next, int terms, int sign = -1) {
+  /// first (1 + z / (a b) (1 + z / ((a + 2) (b + 2)) ...)): the tail of the hyperbolic sine, `terms` of it.
+  Value* series(Value* z, double first, std::array<int, 2> next, int terms) {
     std::vector<double> c{first};
-    for (int i = 1; i < terms; ++i, next[0] += 2, next[1] += 2) c.push_back(sign * c.back() / (next[0] * next[1]));
+    for (int i = 1; i < terms; ++i, next[0] += 2, next[1] += 2) c.push_back(c.back() / (next[0] * next[1]));
     return polynomial(z, c);
   }
   /// e^r - 1 for |r| < 0.36.
@@ -312,19 +415,19 @@ class Math64 : public SharedFunctions<Math64>,
     x = b.CreateSelect(b.CreateFCmpOLT(x, constant(lo)), constant(lo), x);
     return b.CreateSelect(b.CreateFCmpOGT(x, constant(hi)), constant(hi), x);
   }
-  /// x 2^n in two steps, so that results may be subnormal or infinite; n a whole number below 1100, or NaN with x.
-  Value* scaled(Value* x, Value* n) {
-    n = b.CreateSelect(b.CreateFCmpUNO(n, n), constant(0.0), n);
-    Value* whole = b.CreateFPToSI(n, i64);
-    Value* half = b.CreateAShr(whole, 1);
-    auto power = [&](Value* k) { return b.CreateBitCast(b.CreateShl(b.CreateAdd(k, integer(1023)), 52), f64); };
-    return mul(mul(x, power(half)), power(b.CreateSub(whole, half)));
+  Value* powerOfTwo(Value* n) {  // n in [-1022, 1023]
+    return b.CreateBitCast(asUpperWord(b.CreateShl(b.CreateAdd(n, word(1023)), 20)), f64);
   }
+  /// x 2^n in two steps, so that results may be subnormal or infinite; n below 1100, or of any size with NaN.
+  Value* scaled(Value* x, Value* n) {
+    Value* half = b.CreateAShr(n, 1);
+    return mul(mul(x, powerOfTwo(half)), powerOfTwo(b.CreateSub(n, half)));
+  }
+  static constexpr uint64_t kSqrtHalf = 0x3fe6a09e667f3bcd;
   /// x = 2^e (1 + f), 1 + f in [sqrt(1/2), sqrt(2)), for positive finite x.
   std::pair<Value*, Value*> splitMantissa(Value* x) {
     Value* tiny = b.CreateFCmpOLT(x, constant(0x1p-1022));
     x = b.CreateSelect(tiny, mul(x, constant(0x1p54)), x);
-    constexpr uint64_t kSqrtHalf = 0x3fe6a09e667f3bcd;
     Value* bits = b.CreateSub(b.CreateBitCast(x, i64), integer(kSqrtHalf));
     Value* e = b.CreateSIToFP(b.CreateAShr(bits, 52), f64);
     e = sub(e, b.CreateSelect(tiny, constant(54.0), constant(0.0)));
@@ -359,13 +462,14 @@ Value* powAsInC(llvm::IRBuilderBase& b, Value* x, Value* y, Value* power) {
   return b.CreateSelect(b.CreateOr(b.CreateOr(b.CreateFCmpOEQ(y, zero), b.CreateFCmpOEQ(x, one)), unitWithInf), one, r);
 }
 
-Value* emitF64(llvm::IRBuilderBase& b, Operation* op, llvm::ArrayRef<Value*> a) {
+Value* emitF64(llvm::IRBuilderBase& b, Operation* op, llvm::ArrayRef<Value*> a, const RoughReciprocals* rough) {
   // Error-free tricks above rely on the written order; contraction happens through explicit fma.
   llvm::IRBuilderBase::FastMathFlagGuard guard(b);
   b.setFastMathFlags({});
-  Math64 m(b, a[0]->getType());
+  Math64 m(b, a[0]->getType(), rough);
   return llvm::TypeSwitch<Operation*, Value*>(op)
       .Case<math::Log1pOp>([&](auto) { return m.log1p(a[0]); })
+      .Case<math::RsqrtOp>([&](auto) { return m.rsqrt(a[0]); })
       .Case<J0Op>([&](auto) { return m.j0(a[0]); })
       .Case<J1Op>([&](auto) { return m.j1(a[0]); })
       .Case<Y0Op>([&](auto) { return m.y0(a[0]); })

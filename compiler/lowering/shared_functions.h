@@ -1,6 +1,5 @@
-// shared_functions.h - functions that f32 and f64 compute by the same steps: log1p, hyperbolic functions, their
-// inverses, angles and cube roots. What differs (constants, polynomials, quotients) comes from the class that
-// derives.
+// shared_functions.h - functions that f32 and f64 compute by the same steps: hyperbolic functions, their inverses,
+// angles and cube roots. What differs (constants, polynomials, quotients) comes from the class that derives.
 #pragma once
 #include <cmath>
 
@@ -10,36 +9,27 @@
 
 namespace tile::ir {
 
-/// Self has a builder `b`; constant, infinity, fma, abs, copysign, sqrt, quotient, reciprocal, log(x, base; 0: e), and
+/// Self has a builder `b`; constant, infinity, fma, abs, copysign, sqrt, quotient, log(x, base; 0: e), log1p, and
 /// halfExp (e^x / 2, also where e^x would overflow); sinhTail, asinTail and atanTail: p(s) of f(t) = t + t s p(s) with
 /// s = t^2, for |t| <= 1, <= 1/2 and <= tan(22.5 degrees); kHalfPi and kHalfPiLow, what the first lacks; kFar, beside
-/// whose square 1 is nothing; kHuge, half of the largest power of two. For cube roots: splitMantissa (2^e (1 + f) with
-/// 1 + f in [sqrt(1/2), sqrt(2))), timesPowerOfTwo (by a small whole number) and kCubeRootSteps, each of which triples
-/// the digits, from 8 bits.
+/// whose square 1 is nothing; kHuge, half of the largest power of two; innerQuotient and innerReciprocal, for
+/// operands that are neither tiny nor huge; notHuge(x), x up to where 1 / x is lost beside it, if they ask for that.
 template <class Self>
 class SharedFunctions {
  protected:
   using Value = llvm::Value;
 
  public:
-  /// u = 1 + x loses the low bits of x; x / (u - 1) puts them back (exact ratio of what was asked to what was taken).
-  Value* log1p(Value* x) {
-    Value *u = add(x, one()), *d = sub(u, one());
-    Value* y = mul(me().log(u, 0), me().quotient(x, d));
-    y = b().CreateSelect(b().CreateFCmpOEQ(d, me().constant(0.0)), x, y);
-    return b().CreateSelect(b().CreateFCmpOEQ(u, me().infinity()), u, y);
-  }
-
   /// e^|x|/2 and e^-|x|/2 of x: their sum, or, with x's sign, their difference.
   Value* cosh(Value* x) {
     Value* half = me().halfExp(me().abs(x));
-    return me().fma(me().reciprocal(half), me().constant(0.25), half);
+    return me().fma(me().innerReciprocal(me().notHuge(half)), me().constant(0.25), half);
   }
   Value* sinh(Value* x) {
     Value *a = me().abs(x), *s = mul(x, x);
     Value* small = withTail(a, s, me().sinhTail(s));
     Value* half = me().halfExp(a);
-    Value* large = me().fma(me().reciprocal(half), me().constant(-0.25), half);
+    Value* large = me().fma(me().innerReciprocal(me().notHuge(half)), me().constant(-0.25), half);
     return me().copysign(b().CreateSelect(b().CreateFCmpOLT(a, one()), small, large), x);
   }
 
@@ -49,7 +39,7 @@ class SharedFunctions {
     Value* far = b().CreateFCmpOGT(a, me().constant(Self::kFar));
     Value* s = b().CreateSelect(far, me().constant(0.0), mul(a, a));
     Value* root = add(me().sqrt(add(s, one())), one());
-    Value* near = me().log1p(add(a, me().quotient(s, root)));
+    Value* near = me().log1p(add(a, me().innerQuotient(s, root)));
     return me().copysign(b().CreateSelect(far, logOfTwice(a), near), x);
   }
   Value* acosh(Value* x) {
@@ -64,29 +54,10 @@ class SharedFunctions {
     return me().copysign(mul(me().log1p(me().quotient(add(a, a), sub(one(), a))), me().constant(0.5)), x);
   }
 
-  /// The root of the mantissa by Halley's steps y (y^3 + 2 z) / (2 y^3 + z) and a last one that knows what y^3 lacks.
-  Value* cbrt(Value* x) {
-    Value* a = me().abs(x);
-    auto [e, f] = me().splitMantissa(a);
-    Value* n = nearest(mul(e, me().constant(1.0 / 3)));
-    Value *left = me().fma(n, me().constant(-3.0), e), *zero = me().constant(0.0);  // -1, 0 or 1
-    Value* power = b().CreateSelect(b().CreateFCmpOLT(left, zero), me().constant(0.5), one());
-    power = b().CreateSelect(b().CreateFCmpOGT(left, zero), me().constant(2.0), power);
-    Value* z = mul(add(f, one()), power);
-    Value* y = me().polynomial(z, {5.067998549e-01, 6.576859720e-01, -1.924862894e-01, 2.604065517e-02});
-    for (int step = 0; step < Self::kCubeRootSteps; ++step) {
-      Value* cube = mul(mul(y, y), y);
-      y = mul(y, me().quotient(add(cube, add(z, z)), add(add(cube, cube), z)));
-    }
-    Value *square = mul(y, y), *low = me().fma(y, y, b().CreateFNeg(square));
-    Value* lacks = me().fma(b().CreateFNeg(low), y, me().fma(b().CreateFNeg(square), y, z));
-    y = add(y, me().quotient(lacks, mul(square, me().constant(3.0))));
-    y = me().copysign(me().timesPowerOfTwo(y, n), x);
-    Value* self = b().CreateOr(b().CreateFCmpOEQ(x, zero), b().CreateFCmpUEQ(a, me().infinity()));
-    return b().CreateSelect(self, x, y);
+  Value* atan(Value* x) {
+    Value* a = me().notHuge(me().abs(x));
+    return me().copysign(angle(a, one(), [&](Value* n, Value* d) { return me().innerQuotient(n, d); }), x);
   }
-
-  Value* atan(Value* x) { return me().copysign(angle(me().abs(x), one()), x); }
   Value* atan2(Value* y, Value* x) {
     Value *n = me().abs(y), *d = me().abs(x), *zero = me().constant(0.0);
     // Equal sides, also infinite ones, are a quarter of pi; two zeros count as none.
@@ -97,7 +68,7 @@ class SharedFunctions {
     Value* down = b().CreateSelect(huge, me().constant(0.25), one());
     n = b().CreateSelect(equal, b().CreateSelect(none, zero, one()), mul(n, down));
     d = b().CreateSelect(equal, one(), mul(d, down));
-    Value* r = angle(n, d);
+    Value* r = angle(n, d, [&](Value* p, Value* q) { return me().quotient(p, q); });
     llvm::Type* integer = withElement(x->getType(), b().getIntNTy(x->getType()->getScalarSizeInBits()));
     Value* negative = b().CreateICmpSLT(b().CreateBitCast(x, integer), llvm::ConstantInt::get(integer, 0));
     return me().copysign(b().CreateSelect(negative, rightAnglesLess(2, r), r), y);
@@ -117,6 +88,28 @@ class SharedFunctions {
                             rightAnglesLess(1, me().copysign(p, x)));
   }
 
+  // Cube roots, without a quotient: x^(1/3) = x r^2 for r = x^(-1/3).
+
+  /// r within 2^-12 of a positive normal number of f32: a third of its bits is about a third of its logarithm.
+  Value* roughInverseCubeRoot(Value* x) {
+    llvm::Type* integer = withElement(x->getType(), b().getInt32Ty());
+    auto i = [&](uint32_t v) { return llvm::ConstantInt::get(integer, v); };
+    Value* bits = b().CreateSub(i(0x54a2fa8c), b().CreateUDiv(b().CreateBitCast(x, integer), i(3)));
+    return closerInverseCubeRoot(x, b().CreateBitCast(bits, x->getType()));
+  }
+  /// r (1 - e)^(-1/3), e = 1 - x r^3: three times the digits.
+  Value* closerInverseCubeRoot(Value* x, Value* r) {
+    auto c = [&](double v) { return llvm::ConstantFP::get(x->getType(), v); };
+    Value* e = fusedOf(b().CreateFNeg(mul(x, r)), mul(r, r), c(1));
+    return fusedOf(fusedOf(e, c(2.0 / 9), c(1.0 / 3)), mul(r, e), r);
+  }
+  /// y (1 - e)^(-2/3) for y = x r^2; what rounding changes in y comes back through e, to a third.
+  Value* cubeRootFrom(Value* x, Value* r) {
+    auto c = [&](double v) { return llvm::ConstantFP::get(x->getType(), v); };
+    Value *y = mul(x, mul(r, r)), *e = fusedOf(b().CreateFNeg(y), r, c(1));
+    return fusedOf(fusedOf(e, c(5.0 / 9), c(2.0 / 3)), mul(y, e), y);
+  }
+
  private:
   Self& me() { return static_cast<Self&>(*this); }
   llvm::IRBuilderBase& b() { return me().b; }
@@ -124,8 +117,10 @@ class SharedFunctions {
   Value* add(Value* x, Value* y) { return b().CreateFAdd(x, y); }
   Value* sub(Value* x, Value* y) { return b().CreateFSub(x, y); }
   Value* mul(Value* x, Value* y) { return b().CreateFMul(x, y); }
+  Value* fusedOf(Value* x, Value* y, Value* z) {  // of either type
+    return b().CreateIntrinsic(llvm::Intrinsic::fma, {x->getType()}, {x, y, z});
+  }
 
-  Value* nearest(Value* x) { return b().CreateUnaryIntrinsic(llvm::Intrinsic::roundeven, x); }
   Value* withTail(Value* t, Value* s, Value* p) { return me().fma(mul(p, s), t, t); }
   Value* logOfTwice(Value* x) { return add(me().log(x, 0), me().constant(M_LN2)); }
   Value* rightAnglesLess(int count, Value* part) {
@@ -133,15 +128,15 @@ class SharedFunctions {
   }
 
   /// atan(n / d) for n, d >= 0 (not both 0, not both infinite): 0, 45 or 90 degrees, the nearest, and the angle from
-  /// there, whose tangent is within tan(22.5 degrees).
-  Value* angle(Value* n, Value* d) {
+  /// there, whose tangent, a quotient, is within tan(22.5 degrees).
+  Value* angle(Value* n, Value* d, llvm::function_ref<Value*(Value*, Value*)> quotient) {
     constexpr double kTan22 = 0.41421356237309503, kTan67 = 2.414213562373095;
     Value* steep = b().CreateFCmpOGT(n, mul(d, me().constant(kTan67)));
     Value* middle = b().CreateFCmpOGT(n, mul(d, me().constant(kTan22)));
     auto choose = [&](Value* ifSteep, Value* ifMiddle, Value* otherwise) {
       return b().CreateSelect(steep, ifSteep, b().CreateSelect(middle, ifMiddle, otherwise));
     };
-    Value* t = me().quotient(choose(b().CreateFNeg(d), sub(n, d), n), choose(n, add(n, d), d));
+    Value* t = quotient(choose(b().CreateFNeg(d), sub(n, d), n), choose(n, add(n, d), d));
     Value* eighths = choose(me().constant(2.0), one(), me().constant(0.0));  // of a turn
     Value* s = mul(t, t);
     Value* low = me().fma(eighths, me().constant(Self::kHalfPiLow / 2), withTail(t, s, me().atanTail(s)));

@@ -42,10 +42,13 @@ func.func @inverse_f64(%x: !tile.view<1xf64>, %y: !tile.view<1xf64>) attributes 
 
 // -----
 
+// Quotients inside functions, and rsqrt, begin with the machine's first digits.
 // CHECK-LABEL: entry errors_and_roots_f64(
-// CHECK-NOT: {{call|bra }}
-// CHECK: div.rn.f64
-// CHECK-NOT: {{call|bra }}
+// CHECK-NOT: {{call|bra |div.rn|sqrt.rn|rcp.rn}}
+// CHECK: rcp.approx.ftz.f64
+// CHECK-NOT: {{call|bra |div.rn|sqrt.rn|rcp.rn}}
+// CHECK: rsqrt.approx.ftz.f64
+// CHECK-NOT: {{call|bra |div.rn|sqrt.rn|rcp.rn}}
 // CHECK: ret;
 func.func @errors_and_roots_f64(%x: !tile.view<1xf64>, %y: !tile.view<1xf64>) attributes {tile.kernel, tile.num_warps = 1 : i32} {
   %i = arith.constant 0 : i32
@@ -53,7 +56,8 @@ func.func @errors_and_roots_f64(%x: !tile.view<1xf64>, %y: !tile.view<1xf64>) at
   %a = math.erf %t : tensor<32xf64>
   %b = math.erfc %a : tensor<32xf64>
   %c = math.cbrt %b : tensor<32xf64>
-  tile.store %c, %y[%i : i32] : tensor<32xf64>, !tile.view<1xf64>
+  %d = math.rsqrt %c : tensor<32xf64>
+  tile.store %d, %y[%i : i32] : tensor<32xf64>, !tile.view<1xf64>
   return
 }
 

@@ -3,6 +3,7 @@
 
 #include "compiler/dialect/dialect.h"
 #include "compiler/lowering/math_functions.h"
+#include "compiler/lowering/math_functions_f64.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -58,7 +59,21 @@ struct Approximate : QuickParts {
     return b.CreateIntrinsic(b.getFloatTy(), llvm::Intrinsic::nvvm_sqrt_approx_ftz_f, {x});
   }
 };
+/// Of the upper word of x; the lower word of the result is 0.
+struct UpperWords : RoughReciprocals {
+  Value* reciprocal(llvm::IRBuilderBase& b, Value* x) const override {
+    return b.CreateIntrinsic(b.getDoubleTy(), llvm::Intrinsic::nvvm_rcp_approx_ftz_d, {x});
+  }
+  Value* rsqrt(llvm::IRBuilderBase& b, Value* x) const override {
+    return b.CreateIntrinsic(b.getDoubleTy(), llvm::Intrinsic::nvvm_rsqrt_approx_ftz_d, {x});
+  }
+};
 }  // namespace
+
+GpuMath::GpuMath(bool fastMath) : fastMath_(fastMath) {
+  static const UpperWords upperWords;
+  rough = &upperWords;
+}
 
 /// The nearest whole number, halves away from zero, of f32: what is less than a half is added away from zero, rounded
 /// (a half then reaches the next number), and cut. The sum must not become one with a product in front of it.

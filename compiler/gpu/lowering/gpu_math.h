@@ -6,10 +6,10 @@ namespace tile::ir {
 
 /// With fastMath: f32 exp2, exp, log2, log, log10, sqrt, rsqrt and division take the approximate instructions (2 ulp,
 /// flush subnormals), and tan, tanh, erf and pow are made of them. Without: the shared polynomials and IEEE division.
-/// No libm: f64 functions are those of math_functions_f64.h.
+/// No libm: f64 functions are those of math_functions_f64.h, whose quotients begin with approximate instructions.
 class GpuMath : public MathHooks {
  public:
-  explicit GpuMath(bool fastMath) : fastMath_(fastMath) {}
+  explicit GpuMath(bool fastMath);
   llvm::Value* special(llvm::IRBuilderBase& b, mlir::Operation* op, llvm::ArrayRef<llvm::Value*> args) const override;
 
  private:

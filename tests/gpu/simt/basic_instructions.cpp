@@ -296,6 +296,12 @@ uint64_t permuteBytes(uint64_t a, uint64_t b, uint64_t selector) {
   return result;
 }
 
+/// The word of a double whose lower half is 0; subnormal numbers are 0.
+uint64_t upperWord(double x) {
+  if (std::fabs(x) < 0x1p-1022) x = std::copysign(0.0, x);
+  return std::bit_cast<uint64_t>(x) & 0xffffffff00000000u;
+}
+
 }  // namespace
 
 bool basicInstruction(const Call& c) {
@@ -337,6 +343,10 @@ bool basicInstruction(const Call& c) {
     result = fromFloat(flushed(std::exp2(flushed(toFloat(c.args[0])))));
   else if (c.is("lg2.approx"))
     result = fromFloat(std::log2(flushed(toFloat(c.args[0]))));
+  else if (c.is("rsqrt.approx.ftz.d"))
+    result = upperWord(1 / std::sqrt(std::bit_cast<double>(upperWord(std::bit_cast<double>(c.args[0])))));
+  else if (c.is("rcp.approx.ftz.d"))
+    result = upperWord(1 / std::bit_cast<double>(upperWord(std::bit_cast<double>(c.args[0]))));
   else if (c.is("rsqrt.approx"))
     result = fromFloat(1.0f / std::sqrt(flushed(toFloat(c.args[0]))));
   else if (c.is("sqrt.approx"))
