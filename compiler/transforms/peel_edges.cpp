@@ -29,7 +29,11 @@ using namespace mlir;
 namespace {
 
 constexpr int64_t kMostOps = 500;  ///< a longer block is not copied
-constexpr size_t kManyMasks = 4;   ///< so many masks, or boxes, cost more than one condition and a copy of the code
+constexpr size_t kManyMasks = 4;   ///< so many masks cost more than one condition and a copy of the code
+/// So do so many boxes of tiles of so many elements, if they lie in so many rows: neighbours along a row share accesses.
+/// Of more than the most, all of which could be under way at a time, registers are worth more.
+constexpr size_t kManyBoxes = 8, kMostBoxes = 32, kManyRows = 6;
+constexpr int64_t kLargeBox = 64;
 constexpr int64_t kLongRow = 128;  ///< in shorter ones threads have few neighbours, which do not pay for wraps
 constexpr int kDeepest = 32;
 constexpr int64_t kMostFactor = 1 << 20;
@@ -410,6 +414,7 @@ class PeelEdgesPass : public impl::PeelEdgesBase<PeelEdgesPass> {
     llvm::SetVector<Operation*> compares;
     llvm::DenseSet<Value> masks, clamped;
     llvm::MapVector<Value, SmallVector<LoadOp>> boxes;  // of a view, each at a place of its own
+    size_t places = 0, rows = 0;                        // of boxes
     Operation* first = nullptr;
     int64_t ops = 0;
     bool hasClamps = false;
@@ -428,7 +433,11 @@ class PeelEdgesPass : public impl::PeelEdgesBase<PeelEdgesPass> {
       if (auto load = dyn_cast<LoadOp>(op); load && boxOf(load)) {
         auto& others = boxes[load.getView()];
         auto isSame = [&](LoadOp other) { return other.getIndices() == load.getIndices(); };
-        if (llvm::none_of(others, isSame)) others.push_back(load);
+        auto isRow = [&](LoadOp other) { return other.getIndices().drop_back() == load.getIndices().drop_back(); };
+        if (cast<RankedTensorType>(load.getType()).getNumElements() >= kLargeBox && llvm::none_of(others, isSame)) {
+          rows += llvm::none_of(others, isRow), ++places;
+          others.push_back(load);
+        }
       }
       auto type = op.getNumResults() == 1 ? dyn_cast<RankedTensorType>(op.getResult(0).getType()) : RankedTensorType();
       if (!type || type.getRank() == 0 || type.getShape().back() == 1 ||
@@ -444,11 +453,11 @@ class PeelEdgesPass : public impl::PeelEdgesBase<PeelEdgesPass> {
                   return gather && clamped.contains(gather.getPtr());
                 });
     const bool hasMasks = first && (hasClamps || masks.size() >= kManyMasks);
-    const bool hasBoxes = llvm::any_of(boxes, [](const auto& of) { return of.second.size() >= kManyMasks; });
+    const bool hasBoxes = places >= kManyBoxes && places <= kMostBoxes && rows >= kManyRows;
     if (ops > kMostOps || (!hasMasks && !hasBoxes)) return;
     if (hasBoxes)
       for (const auto& [view, loads] : boxes)
-        if (!first || loads.front()->isBeforeInBlock(first)) first = loads.front();
+        if (!loads.empty() && (!first || loads.front()->isBeforeInBlock(first))) first = loads.front();
     for (Operation& op : block)
       if (isa<GatherOp, ScatterOp>(op))
         conjunctsOf(isa<GatherOp>(op) ? cast<GatherOp>(op).getMask() : cast<ScatterOp>(op).getMask(), compares);

@@ -238,50 +238,68 @@ func.func @every_second(%p: !tile.ptr<f32>, %start: i32, %n: i32) -> tensor<128x
 
 // -----
 
-// A cross of five boxes of one view: of the places that differ by numbers the farthest decide. What is stored is inside,
-// too. (1 <= y, y + 8 + 1 <= rows, 1 <= x, x + 64 + 1 <= columns, and the sizes of what is stored.)
+// Nine boxes of one view in seven rows: of the places that differ by numbers the farthest decide. What is stored is
+// inside, too. (3 <= y, y + 8 + 3 <= rows, 1 <= x, x + 64 + 1 <= columns, and the sizes of what is stored.)
 // CHECK-LABEL: func.func @cross
 // CHECK-DAG: tile.view_dim %arg0, 0
 // CHECK-DAG: tile.view_dim %arg0, 1
 // CHECK-DAG: tile.view_dim %arg1, 0
 // CHECK-DAG: tile.view_dim %arg1, 1
 // CHECK: scf.if
-// CHECK-COUNT-5: tile.load {{.*}} {tile.inside}
+// CHECK-COUNT-9: tile.load {{.*}} {tile.inside}
 // CHECK: tile.store {{.*}} {tile.inside}
 // CHECK: } else {
 // CHECK-NOT: tile.inside
-// CHECK-COUNT-5: tile.load
+// CHECK-COUNT-9: tile.load
 // CHECK: tile.store
 // CHECK: return
 func.func @cross(%u: !tile.view<2xf32>, %o: !tile.view<2xf32>) {
   %c8 = arith.constant 8 : i32
   %c64 = arith.constant 64 : i32
-  %c1 = arith.constant 1 : i32
-  %cm1 = arith.constant -1 : i32
   %i = tile.program_id 0
   %j = tile.program_id 1
   %y = arith.muli %i, %c8 : i32
   %x = arith.muli %j, %c64 : i32
-  %mid = tile.load %u[%y, %x : i32, i32] : !tile.view<2xf32> -> tensor<8x64xf32>
-  %y1 = arith.addi %y, %c1 : i32
-  %down = tile.load %u[%y1, %x : i32, i32] : !tile.view<2xf32> -> tensor<8x64xf32>
-  %y0 = arith.addi %y, %cm1 : i32
-  %up = tile.load %u[%y0, %x : i32, i32] : !tile.view<2xf32> -> tensor<8x64xf32>
-  %x1 = arith.addi %x, %c1 : i32
-  %right = tile.load %u[%y, %x1 : i32, i32] : !tile.view<2xf32> -> tensor<8x64xf32>
-  %x0 = arith.addi %x, %cm1 : i32
-  %left = tile.load %u[%y, %x0 : i32, i32] : !tile.view<2xf32> -> tensor<8x64xf32>
-  %a = arith.addf %mid, %down : tensor<8x64xf32>
-  %b = arith.addf %a, %up : tensor<8x64xf32>
-  %c = arith.addf %b, %right : tensor<8x64xf32>
-  %d = arith.addf %c, %left : tensor<8x64xf32>
-  tile.store %d, %o[%y, %x : i32, i32] : tensor<8x64xf32>, !tile.view<2xf32>
+  %s0 = tile.load %u[%y, %x : i32, i32] : !tile.view<2xf32> -> tensor<8x64xf32>
+  %k1 = arith.constant -3 : i32
+  %y1 = arith.addi %y, %k1 : i32
+  %v1 = tile.load %u[%y1, %x : i32, i32] : !tile.view<2xf32> -> tensor<8x64xf32>
+  %s1 = arith.addf %s0, %v1 : tensor<8x64xf32>
+  %k2 = arith.constant -2 : i32
+  %y2 = arith.addi %y, %k2 : i32
+  %v2 = tile.load %u[%y2, %x : i32, i32] : !tile.view<2xf32> -> tensor<8x64xf32>
+  %s2 = arith.addf %s1, %v2 : tensor<8x64xf32>
+  %k3 = arith.constant -1 : i32
+  %y3 = arith.addi %y, %k3 : i32
+  %v3 = tile.load %u[%y3, %x : i32, i32] : !tile.view<2xf32> -> tensor<8x64xf32>
+  %s3 = arith.addf %s2, %v3 : tensor<8x64xf32>
+  %k4 = arith.constant 1 : i32
+  %y4 = arith.addi %y, %k4 : i32
+  %v4 = tile.load %u[%y4, %x : i32, i32] : !tile.view<2xf32> -> tensor<8x64xf32>
+  %s4 = arith.addf %s3, %v4 : tensor<8x64xf32>
+  %k5 = arith.constant 2 : i32
+  %y5 = arith.addi %y, %k5 : i32
+  %v5 = tile.load %u[%y5, %x : i32, i32] : !tile.view<2xf32> -> tensor<8x64xf32>
+  %s5 = arith.addf %s4, %v5 : tensor<8x64xf32>
+  %k6 = arith.constant 3 : i32
+  %y6 = arith.addi %y, %k6 : i32
+  %v6 = tile.load %u[%y6, %x : i32, i32] : !tile.view<2xf32> -> tensor<8x64xf32>
+  %s6 = arith.addf %s5, %v6 : tensor<8x64xf32>
+  %k7 = arith.constant -1 : i32
+  %x7 = arith.addi %x, %k7 : i32
+  %v7 = tile.load %u[%y, %x7 : i32, i32] : !tile.view<2xf32> -> tensor<8x64xf32>
+  %s7 = arith.addf %s6, %v7 : tensor<8x64xf32>
+  %k8 = arith.constant 1 : i32
+  %x8 = arith.addi %x, %k8 : i32
+  %v8 = tile.load %u[%y, %x8 : i32, i32] : !tile.view<2xf32> -> tensor<8x64xf32>
+  %s8 = arith.addf %s7, %v8 : tensor<8x64xf32>
+  tile.store %s8, %o[%y, %x : i32, i32] : tensor<8x64xf32>, !tile.view<2xf32>
   return
 }
 
 // -----
 
-// Boxes of different views at one place have one comparison each: nothing would be saved.
+// Few boxes, and few rows of them, have few comparisons: nothing would be saved.
 // CHECK-LABEL: func.func @four_views
 // CHECK-NOT: scf.if
 // CHECK: return
