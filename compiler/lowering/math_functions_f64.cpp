@@ -1,6 +1,6 @@
 // math_functions_f64.cpp - see math_functions_f64.h. Series are Taylor's (but those of error functions, which cover
-// half the line, and of sines, of which one is chosen): on ranges this short the coefficients of a fit would differ in the
-// last places only, and these need no table.
+// half the line, and of sines, of which one is chosen): on ranges this short the coefficients of a fit would differ in
+// the last places only, and these need no table.
 #include "compiler/lowering/math_functions_f64.h"
 
 #include <array>

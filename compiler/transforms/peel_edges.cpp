@@ -3,7 +3,7 @@
 //         or each under a mask of its own (x + k >= 0 & x + k < W), for tiles of places x = start + 0, 1, 2, ...; or
 //         several boxes of a view beside each other, which the view bounds.
 // After:  if (no clamp, remainder or choice changes anything, and every such mask is true) { the rest of the block
-//         without them, and with boxes that are marked as inside of their views } else { the rest of the block as it was }
+//         without them, and with boxes marked as inside of their views } else { the rest of the block as it was }
 // Through clamped and wrapped places nothing is known to lie side by side: every element is read alone. Inside,
 // neighbours are neighbours again: vectors, and windows that several reads share. The condition is made of scalars,
 // once for a program.
@@ -30,8 +30,8 @@ namespace {
 
 constexpr int64_t kMostOps = 500;  ///< a longer block is not copied
 constexpr size_t kManyMasks = 4;   ///< so many masks cost more than one condition and a copy of the code
-/// So do so many boxes of tiles of so many elements, if they lie in so many rows: neighbours along a row share accesses.
-/// Of more than the most, all of which could be under way at a time, registers are worth more.
+/// So do so many boxes of tiles of so many elements, if they lie in so many rows: neighbours along a row share
+/// accesses. Of more than the most, all of which could be under way at a time, registers are worth more.
 constexpr size_t kManyBoxes = 8, kMostBoxes = 32, kManyRows = 6;
 constexpr int64_t kLargeBox = 64;
 constexpr int64_t kLongRow = 128;  ///< in shorter ones threads have few neighbours, which do not pay for wraps

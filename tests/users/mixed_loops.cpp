@@ -294,7 +294,7 @@ Register r5("beam_merge", [](Env& e) {
   auto end = constant<uint8_t>(e, B * K, 9);
   Job j;
   j.mbytes = 17e-6 * B * N;
-  j.add(beam_merge, MergeCfg{e.big ? 96 : 48, K, e.field("warps", 4)}, s.view(B, N), g.view(B, N),
+  j.add(beam_merge, MergeCfg{e.big ? 96 : 48, K, e.field("warps", e.big ? 8 : 4)}, s.view(B, N), g.view(B, N),
         TensorView<const bool, 2>(reinterpret_cast<const bool*>(f.p), {B, N}), best.view(B, K), kept.view(B, K),
         TensorView<bool, 2>(reinterpret_cast<bool*>(end.p), {B, K}));
   j.check = [=] {

@@ -1,7 +1,7 @@
 // turning.cpp - warps that turn tiles of 8-bit or 32-bit elements on their way from ring to ring: rows become columns.
 //
-// Bytes. ldmatrix.trans moves 16-bit pairs: of 8 source rows and 16 bytes of each, a thread (g = lane / 4, t = lane % 4) gets
-// bytes 2 g, + 1 of two rows. Two such registers hold four source rows of two target rows, and two byte permutations
+// Bytes. ldmatrix.trans moves 16-bit pairs: of 8 source rows and 16 bytes of each, a thread (g = lane / 4,
+// t = lane % 4) gets bytes 2 g, + 1 of two rows. Two such registers hold four source rows of two target rows, and two byte permutations
 // make of them four neighbours of either target row: what stmatrix writes. Its first matrix has target rows 2 g for
 // threads g below 4 and 2 g + 1 for the others, its second one the rest: in swizzled rows each falls into 8 different
 // 16-byte bank groups.

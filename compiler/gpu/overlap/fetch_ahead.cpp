@@ -1,8 +1,8 @@
 // fetch_ahead.cpp - starts loads of loops one or more iterations before they are needed.
 // Before: the value level of place_operands; loads and gathers inside loops that are no operands themselves.
-// After:  1. What an operand is computed from by elementwise work, reductions and tables alone (weights with scales, rows
-//            with norms or scaled by their own largest number, 8-bit floats to be widened, 4-bit numbers that are looked
-//            up) is copied to shared memory, where copies run ahead, and read back from there.
+// After:  1. What an operand is computed from by elementwise work, reductions and tables alone (weights with scales,
+//            rows with norms or scaled by their own largest number, 8-bit floats to be widened, 4-bit numbers that are
+//            looked up) is copied to shared memory, where copies run ahead, and read back from there.
 //         2. Such loads that cannot be copied stay loads into registers, one iteration early (load_ahead.h); of
 //            gathers, those of words that several elements share. The same goes for boxes that a loop of products
 //            updates in place, moving by whole boxes (`y += a b`, block by block), and for vectors gathered beside
