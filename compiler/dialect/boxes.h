@@ -4,8 +4,8 @@
 
 namespace tile::ir {
 
-/// Unit attribute of loads and stores: the box is inside of its view, in every program that gets there. Whoever gives an
-/// operation other places leaves it out.
+/// Unit attribute of loads and stores: the box is inside of its view, in every program that gets there. Whoever gives
+/// an operation other places leaves it out.
 inline constexpr llvm::StringLiteral kInsideAttr = "tile.inside";
 
 }  // namespace tile::ir

@@ -3,17 +3,9 @@
 // look-up (RSBench).
 #include <complex>
 
-#include "tests/users/use.h"
+#include "tests/users/flat_fields.h"
 namespace users {
 namespace {
-struct FlatCfg {
-  int B = 512, warps = 4;
-};
-FlatCfg flat(Env& e, FlatCfg big, FlatCfg small) {
-  FlatCfg c = e.big ? big : small;
-  c.B = e.field("B", c.B), c.warps = e.field("warps", c.warps);
-  return c;
-}
 // --- histograms of the three colours of a picture
 auto colours =
     kernel("user_colour_histogram", [](const FlatCfg& c, Tensor<const uint8_t, 2> pixels, Ptr<int32_t> counts) {

@@ -5,17 +5,9 @@
 #include <complex>
 #include <cstring>
 
-#include "tests/users/use.h"
+#include "tests/users/flat_fields.h"
 namespace users {
 namespace {
-struct FlatCfg {
-  int B = 512, warps = 4;
-};
-FlatCfg flat(Env& e, FlatCfg big, FlatCfg small) {
-  FlatCfg c = e.big ? big : small;
-  c.B = e.field("B", c.B), c.warps = e.field("warps", c.warps);
-  return c;
-}
 float half_at(const std::vector<uint8_t>& b, size_t at) {
   uint16_t w = uint16_t(b[at] | b[at + 1] << 8);
   half h;

@@ -3,18 +3,9 @@
 // through a table of addresses, nearest neighbours in a kd-tree with no stack, arrival times in bricks, elimination by
 // launches.
 #include "dsl/address.h"
-#include "tests/users/use.h"
+#include "tests/users/flat_fields.h"
 namespace users {
 namespace {
-struct FlatCfg {
-  int B = 512, warps = 4;
-};
-FlatCfg flat(Env& e, FlatCfg big, FlatCfg small) {
-  FlatCfg c = e.big ? big : small;
-  c.B = e.field("B", c.B), c.warps = e.field("warps", c.warps);
-  return c;
-}
-
 // --- instant-ngp: rays step through a grid of bits in Morton order; samples are packed one ray behind the other
 Tile spread(Tile x) {  // ten bits, two zeros between
   x = (x * 0x00010001u) & 0xFF0000FFu;

@@ -1,17 +1,9 @@
 // states_in_arrays.cpp - states of many numbers a lane, in arrays of tiles that loops carry: Lorenz 96 by Runge-Kutta,
 // SHA-512 of short messages, the ten nearest of many points by insertion, sums over a ring buffer of lags
 // (autocorrelation).
-#include "tests/users/use.h"
+#include "tests/users/flat_fields.h"
 namespace users {
 namespace {
-struct FlatCfg {
-  int B = 128, warps = 4;
-};
-FlatCfg flat(Env& e, FlatCfg big, FlatCfg small) {
-  FlatCfg c = e.big ? big : small;
-  c.B = e.field("B", c.B), c.warps = e.field("warps", c.warps);
-  return c;
-}
 // --- Lorenz 96: N coupled numbers a lane, four stages a step, float64
 constexpr int kN = 20;
 auto lorenz = kernel("user_lorenz96", [](const FlatCfg& c, Ptr<double> state, F64 force, F64 dt, I32 steps, I32 n) {

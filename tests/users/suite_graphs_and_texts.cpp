@@ -3,18 +3,9 @@
 // sorting networks over memory, topics drawn for words.
 #include <set>
 
-#include "tests/users/use.h"
+#include "tests/users/flat_fields.h"
 namespace users {
 namespace {
-struct FlatCfg {
-  int B = 512, warps = 4;
-};
-FlatCfg flat(Env& e, FlatCfg big, FlatCfg small) {
-  FlatCfg c = e.big ? big : small;
-  c.B = e.field("B", c.B), c.warps = e.field("warps", c.warps);
-  return c;
-}
-
 // --- connected components as ECL-CC finds them: edges hook the larger root under the smaller one, paths are halved
 Tile representative(Ptr<int32_t> parent, Tile v, const Tile& active) {
   Tile prev = v, cur = load(parent + v, {.mask = active, .cache = Cache::volatile_});

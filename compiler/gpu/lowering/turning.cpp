@@ -1,10 +1,10 @@
 // turning.cpp - warps that turn tiles of 8-bit or 32-bit elements on their way from ring to ring: rows become columns.
 //
 // Bytes. ldmatrix.trans moves 16-bit pairs: of 8 source rows and 16 bytes of each, a thread (g = lane / 4,
-// t = lane % 4) gets bytes 2 g, + 1 of two rows. Two such registers hold four source rows of two target rows, and two byte permutations
-// make of them four neighbours of either target row: what stmatrix writes. Its first matrix has target rows 2 g for
-// threads g below 4 and 2 g + 1 for the others, its second one the rest: in swizzled rows each falls into 8 different
-// 16-byte bank groups.
+// t = lane % 4) gets bytes 2 g, + 1 of two rows. Two such registers hold four source rows of two target rows, and two
+// byte permutations make of them four neighbours of either target row: what stmatrix writes. Its first matrix has
+// target rows 2 g for threads g below 4 and 2 g + 1 for the others, its second one the rest: in swizzled rows each
+// falls into 8 different 16-byte bank groups.
 //
 // Which source row ends up where is a matter of the addresses that lanes give to ldmatrix. An interleaved target takes
 // rows as they come: registers x of threads t have rows 8 x + 2 t, + 1. A plain one wants 4 t to 4 t + 3 in thread t,
@@ -13,9 +13,9 @@
 //
 // Words. A thread reads one word at a time, of source row k + t and the column that is the target's row g of a matrix;
 // four such matrices are what stmatrix writes: 16 bytes of 32 target rows. Both sides want 8 different 16-byte bank
-// groups of a panel of 128 bytes. Chunk c of source row k is in group c ^ (k & 7), chunk k / 4 of target row n in
-// group (k / 4) ^ (n & 7): a matrix takes the columns of chunks c and c ^ 5. Source rows t of either then fall into
-// four groups each, which differ in bit 2, as the rows of the target do.
+// groups of a panel of 128 bytes. Chunk c of source row k is in group c ^ (k & 7), chunk k / 4 of target row n in group
+// (k / 4) ^ (n & 7): a matrix takes the columns of chunks c and c ^ 5. Source rows t of either then fall into four
+// groups each, which differ in bit 2, as the rows of the target do.
 #include "compiler/gpu/lowering/roles.h"
 #include "compiler/gpu/lowering/smem_lowering.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
@@ -136,10 +136,10 @@ class ByteTurn : public Turn {
 };
 
 class WordTurn : public Turn {
-  static constexpr int64_t kPanel = 128;          ///< bytes of a row of a panel: 32-bit elements have whole ones
-  static constexpr int64_t kElements = 32;        ///< of a row of a panel
-  static constexpr int64_t kPartRows = 16;        ///< of the source, in one part
-  static constexpr int64_t kMatrices = kWords;    ///< of 4 words of 8 rows of the target
+  static constexpr int64_t kPanel = 128;        ///< bytes of a row of a panel: 32-bit elements have whole ones
+  static constexpr int64_t kElements = 32;      ///< of a row of a panel
+  static constexpr int64_t kPartRows = 16;      ///< of the source, in one part
+  static constexpr int64_t kMatrices = kWords;  ///< of 4 words of 8 rows of the target
 
  public:
   WordTurn(Emitter& e, SmemTurnOp op)

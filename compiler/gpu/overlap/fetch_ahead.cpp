@@ -235,8 +235,8 @@ class Fetcher {
 
   // ---- through shared memory
 
-  /// Tiles of offsets of one dim are better off in registers, but where a loop without products asks for stages and they
-  /// are copied in words.
+  /// Tiles of offsets of one dim are better off in registers, but where a loop without products asks for stages and
+  /// they are copied in words.
   bool canFetch(GatherOp gather) const {
     RankedTensorType type = tileType(gather.getResult());
     if (bulk_ || !gather.getOffsets() || isVolatile(gather) || type.getRank() < 1 || type.getRank() > 2) return false;

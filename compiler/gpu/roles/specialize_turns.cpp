@@ -1,6 +1,6 @@
-// specialize_turns.cpp - tiles of 8-bit or 32-bit elements whose contiguous dim is not the one that wgmma needs. At the value
-// level such a tile is loaded into shared memory as it lies, read into registers, and shared transposed: work for the
-// consumers, with a barrier for all of them. With roles it is a load like others that is transposed on its way: the
+// specialize_turns.cpp - tiles of 8-bit or 32-bit elements whose contiguous dim is not the one that wgmma needs. At the
+// value level such a tile is loaded into shared memory as it lies, read into registers, and shared transposed: work for
+// the consumers, with a barrier for all of them. With roles it is a load like others that is transposed on its way: the
 // producer copies the tile as it lies into one ring, and other warps of its warpgroup transpose it into a stage of
 // another ring (tile.smem_turn).
 #include "compiler/dialect/products.h"
