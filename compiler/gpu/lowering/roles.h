@@ -122,7 +122,7 @@ bool groupMetSinceAcquire(RingReleaseOp release);
 void ringRelease(Emitter& e, mlir::Value ring, llvm::Value* enable, bool meet);
 /// Whether threads have loaded from the stage by ordinary instructions since their last fence. Bulk copies are not
 /// ordered behind such loads, which may still be in flight when the stage is released (seen on an H200 with rings of
-/// one stage).
+/// one stage, and with products of single warps where two programs shared a multiprocessor).
 bool needsFence(RingReleaseOp release);
 /// Whether a bulk store uses the stage as its staging buffer: it must have been read before the stage is released.
 bool hostsStore(RingReleaseOp release);

@@ -10,7 +10,7 @@ using namespace mlir;
 
 bool readsByThreads(Operation* op, Value ring) {
   if (isa<TmaStoreOp, SmemStoreOp>(op)) return false;
-  if (auto product = dyn_cast<MmaOp>(op); product && product.getEngine() != Engine::fma) return false;
+  if (auto product = dyn_cast<MmaOp>(op); product && isWgmma(product.getEngine())) return false;
   return llvm::any_of(op->getOperands(), [&](Value operand) {
     while (auto trans = operand.getDefiningOp<SmemTransOp>()) operand = trans.getSource();
     auto slot = operand.getDefiningOp<SmemSlotOp>();

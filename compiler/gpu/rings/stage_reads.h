@@ -6,9 +6,8 @@
 namespace tile::ir {
 
 /// Whether threads load from the ring's stages in this op, with loads that may still be in flight when the stage is
-/// released. Products of single warps on tensor cores do not count: they begin when their fragments have arrived, and
-/// have begun by then (multiply-adds wait for each load by itself). Stores to a stage are fenced for the bulk store
-/// behind them.
+/// released: products of single warps are among them, which the assembler puts behind the release where it likes.
+/// Stores to a stage are fenced for the bulk store behind them.
 bool readsByThreads(mlir::Operation* op, mlir::Value ring);
 /// Whether threads load from the stages of the ring somewhere, and bulk copies fill them.
 bool isReadByThreads(RingReleaseOp release);

@@ -103,7 +103,6 @@ void moveMatrices(int count, bool trans, bool store, MoveRecord& record) {
 }  // namespace
 
 bool matrixInstruction(const Call& c) {
-  if (c.is("mma.")) program().shared.loadsHaveLanded(self().thread);
   if (c.is("mma.m16n8k16.row.col.f32.f32"))
     mma(Operand::f16, c);
   else if (c.is("mma.m16n8k16.row.col.bf16"))

@@ -34,7 +34,7 @@ class SharedMemory {
   bool owns(uint64_t pointer) const { return pointer - reinterpret_cast<uint64_t>(window_) < kWindowBytes; }
 
   void threadReads(int thread, uint32_t address, uint32_t bytes);
-  /// A product takes its operands from the thread's registers: it waits for the loads in front of it.
+  /// A wgmma takes its operand from the thread's registers: it waits for the loads in front of it.
   void loadsHaveLanded(int thread);
   void threadWrites(int thread, uint32_t address, uint32_t bytes);
   void fence(int thread);
