@@ -24,7 +24,7 @@ class Operand {
       at_[layout.regCoord(first)] = static_cast<int>(all.size());
       all.push_back(e.b.CreateBitCast(vector, e.b.getInt32Ty()));
     }
-    registers_ = rounded(e, engine, std::move(all));
+    registers_ = rounded(e, engine, tile.getType(), std::move(all));
   }
 
   /// Of one instruction: in steps of 8 from `first` on along the product, then those of its second half along k.

@@ -153,13 +153,14 @@ LogicalResult emitMma(Emitter& e, MmaOp op) {
   SmemOperand b(e, e.scalar(op.getB()),
                 layout::planOperandB(bType.slot(), bType.getMinor() == 0, warpsM, warpsN, repsN));
   auto loadA = [&](int step) {
-    return rounded(e, op.getEngine(), smemA ? smemA->load(step, 0, 4 * repsM) : registersA->load(step));
+    return rounded(e, op.getEngine(), op.getA().getType(),
+                   smemA ? smemA->load(step, 0, 4 * repsM) : registersA->load(step));
   };
   const MmaInstruction instruction(op.getEngine(), op.getA().getType(), op.getB().getType());
   const int units = (repsN + 1) / 2;  // of one k step
   auto loadB = [&](int unit) {
     int first = unit % units * 4;
-    return rounded(e, op.getEngine(), b.load(unit / units, first, std::min(4, 2 * repsN - first)));
+    return rounded(e, op.getEngine(), bType, b.load(unit / units, first, std::min(4, 2 * repsN - first)));
   };
 
   // A few registers of operands are kept, more are read again: from here on memory is not what it was.

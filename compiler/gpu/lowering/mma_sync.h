@@ -7,11 +7,13 @@ namespace tile::ir {
 /// Registers (i32, of 64-bit elements f64) of one operand.
 using Fragments = llvm::SmallVector<llvm::Value*, 32>;
 
-/// What a fragment register becomes before it is multiplied: itself, or a rounded value and a rest.
+/// What a fragment register becomes before it is multiplied: itself; a rounded value and a rest; or, of four f8, the
+/// first two and the others as f16.
 struct Rounded {
   Fragments big, small;
 };
-Rounded rounded(Emitter& e, Engine engine, Fragments in);
+/// Of an operand of this type.
+Rounded rounded(Emitter& e, Engine engine, mlir::Type operand, Fragments in);
 
 struct MmaInstruction {
   Engine engine;
