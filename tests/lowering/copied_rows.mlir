@@ -47,3 +47,22 @@ func.func @turned(%x: !tile.view<2xf32> {tile.align = 16 : i32, tile.unit_stride
   }
   return
 }
+
+// One row: all four warps have a part of it, 16 bytes for each thread.
+// CHECK-LABEL: entry row(
+// CHECK-COUNT-1: cp.async.cg.shared.global
+// CHECK-NOT: cp.async.cg
+// CHECK: ret;
+func.func @row(%x: !tile.view<2xi64> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 2, 1>, tile.dim_multiple_of = array<i32: 1, 256>}, %n: i32, %y: !tile.view<2xi64>) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %s = tile.smem_alloc : !tile.smem<1x256xi64, minor = 1>
+  scf.for %i = %c0 to %n step %c1 : i32 {
+    tile.async_copy %x[%i, %c0 : i32, i32] to %s box [1, 256] : !tile.view<2xi64>, !tile.smem<1x256xi64, minor = 1>
+    tile.async_commit
+    tile.async_wait 0
+    %t = tile.smem_load %s : !tile.smem<1x256xi64, minor = 1> -> tensor<1x256xi64>
+    tile.store %t, %y[%i, %c0 : i32, i32] : tensor<1x256xi64>, !tile.view<2xi64>
+  }
+  return
+}

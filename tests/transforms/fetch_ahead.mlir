@@ -564,3 +564,28 @@ func.func @in_place_along_row(%X: !tile.view<2 x f16>, %n: i32) attributes {tile
   }
   return
 }
+
+// -----
+// One element is not copied to shared memory beside the rows that are.
+// CHECK-LABEL: func.func @one_element
+// CHECK-NOT: tile.load_shared %arg1
+// CHECK: tile.load_shared %arg0
+// CHECK-NOT: tile.load_shared %arg1
+// CHECK: return
+func.func @one_element(%X: !tile.view<2 x f32> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 4, 1>}, %F: !tile.view<2 x f32> {tile.unit_stride = 1 : i32}, %y: !tile.ptr<f32>, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %zero = arith.constant dense<0.0> : tensor<1x1024xf32>
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%s = %zero) -> (tensor<1x1024xf32>) : i32 {
+    %x = tile.load %X[%i, %c0 : i32, i32] : !tile.view<2 x f32> -> tensor<1x1024xf32>
+    %f = tile.load %F[%i, %c0 : i32, i32] : !tile.view<2 x f32> -> tensor<1x1xf32>
+    %b = tile.broadcast %f : tensor<1x1xf32> -> tensor<1x1024xf32>
+    %p = arith.mulf %x, %b : tensor<1x1024xf32>
+    %next = arith.addf %s, %p : tensor<1x1024xf32>
+    scf.yield %next : tensor<1x1024xf32>
+  } {tile.stages = 3 : i32}
+  %o = tile.iota : tensor<1024xi32>
+  %flat = tile.reshape %r : tensor<1x1024xf32> -> tensor<1024xf32>
+  tile.scatter %flat, %y offsets %o : tensor<1024xi32> : tensor<1024xf32>, !tile.ptr<f32>
+  return
+}

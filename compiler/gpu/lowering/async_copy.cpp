@@ -317,14 +317,16 @@ class BoxCopy {
       const int rows = static_cast<int>(std::min<int64_t>(PowerOf2Ceil(boxRows), kInRun));
       return {rows, e_.numThreads() / rows};
     }
-    const int columns = threadsPerRow(chunksPerRow);
+    // A warp has a row, and where there are fewer rows than warps, several have one.
+    const int64_t most = std::max<int64_t>(32, bit_floor(e_.numThreads() / PowerOf2Ceil(boxRows)));
+    const int columns = threadsPerRow(chunksPerRow, most);
     return {e_.numThreads() / columns, columns};
   }
 
   /// A power of two. One that divides the row leaves nobody idle and needs no condition, if it reads 64 bytes in a row.
-  static int threadsPerRow(int64_t chunksPerRow) {
+  static int threadsPerRow(int64_t chunksPerRow, int64_t most) {
     const int64_t divisor = chunksPerRow & -chunksPerRow;
-    return static_cast<int>(std::min<int64_t>(divisor >= 4 ? divisor : PowerOf2Ceil(chunksPerRow), 32));
+    return static_cast<int>(std::min<int64_t>(divisor >= 4 ? divisor : PowerOf2Ceil(chunksPerRow), most));
   }
 
   Axis axisOf(int tileDim) {

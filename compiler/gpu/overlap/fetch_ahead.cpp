@@ -258,7 +258,9 @@ class Fetcher {
     SmallVector<int64_t> shape(tileType(value).getShape());
     if (shape.size() == 1) shape.insert(shape.begin(), 1);
     Type element = tileType(value).getElementType();
-    if (shape.size() != 2 || element.getIntOrFloatBitWidth() < 8) return false;
+    // One element is a load of every thread: a copy has an address, a bound and a read more.
+    const bool isOne = tileType(value).getNumElements() == 1 && !bulk_;
+    if (shape.size() != 2 || isOne || element.getIntOrFloatBitWidth() < 8) return false;
     OpBuilder b(op);
     Value smem;
     if (auto load = dyn_cast<LoadOp>(op)) {
