@@ -16,20 +16,41 @@ Value numberBehind(Value v) {
   return v;
 }
 
-void addSum(LinearForm& form, Value v, int64_t factor) {
+namespace {
+
+/// `left`: operations that may still be taken apart (sums of sums have 2^depth parts). What is not, or has factors that
+/// no address has, stands for itself.
+void addParts(LinearForm& form, Value v, int64_t factor, int& left) {
+  constexpr int64_t kLargest = int64_t{1} << 40;
+  auto times = [factor](int64_t c) -> std::optional<int64_t> {
+    int64_t product;
+    const bool fits = !llvm::MulOverflow(factor, c, product) && std::abs(product) <= kLargest;
+    return fits ? std::optional(product) : std::nullopt;
+  };
   v = numberBehind(v);
-  if (auto c = getConstantIntValue(v)) return void(form.constant += factor * *c);
-  if (auto add = v.getDefiningOp<arith::AddIOp>()) {
-    addSum(form, add.getLhs(), factor);
-    return addSum(form, add.getRhs(), factor);
+  if (auto c = getConstantIntValue(v)) {
+    if (auto part = times(*c)) return void(form.constant += *part);
+  } else if (--left >= 0) {
+    if (auto add = v.getDefiningOp<arith::AddIOp>()) {
+      addParts(form, add.getLhs(), factor, left);
+      return addParts(form, add.getRhs(), factor, left);
+    }
+    if (auto sub = v.getDefiningOp<arith::SubIOp>()) {
+      addParts(form, sub.getLhs(), factor, left);
+      return addParts(form, sub.getRhs(), -factor, left);
+    }
+    if (auto mul = v.getDefiningOp<arith::MulIOp>())
+      if (auto c = getConstantIntValue(mul.getRhs()))
+        if (auto all = times(*c)) return *all ? addParts(form, mul.getLhs(), *all, left) : void();
   }
-  if (auto sub = v.getDefiningOp<arith::SubIOp>()) {
-    addSum(form, sub.getLhs(), factor);
-    return addSum(form, sub.getRhs(), -factor);
-  }
-  if (auto mul = v.getDefiningOp<arith::MulIOp>())
-    if (auto c = getConstantIntValue(mul.getRhs())) return *c ? addSum(form, mul.getLhs(), factor * *c) : void();
   form.add(v, factor);
+}
+
+}  // namespace
+
+void addSum(LinearForm& form, Value v, int64_t factor) {
+  int left = kMostParts;
+  addParts(form, v, factor, left);
 }
 LinearForm sumOf(Value v) {
   LinearForm form;
