@@ -132,6 +132,27 @@ SUMS at addi tensor<128xi32>
 )");
 }
 
+// Hosts fetch the next program's row, whose place they compute, on the second way through this one's.
+TEST(SumsOfSums, InPlacesOfThePrograms) {
+  compileEverywhere(R"(
+func.func @rows(%v: !tile.view<2xf32>, %o: !tile.view<2xf32>) attributes {tile.kernel} {
+  %c0 = arith.constant 0 : i32
+  %at0 = tile.program_id 0
+SUMS at addi i32
+  %row = tile.load %v[%at40, %c0 : i32, i32] : !tile.view<2xf32> -> tensor<1x2048xf32>
+  %most = tile.reduce %row axis 1 : (tensor<1x2048xf32>) -> tensor<1x1xf32> {
+  ^bb0(%a: f32, %b: f32):
+    %larger = arith.maxnumf %a, %b : f32
+    tile.yield %larger : f32
+  }
+  %all = tile.broadcast %most : tensor<1x1xf32> -> tensor<1x2048xf32>
+  %rest = arith.subf %row, %all : tensor<1x2048xf32>
+  tile.store %rest, %o[%at40, %c0 : i32, i32] : tensor<1x2048xf32>, !tile.view<2xf32>
+  return
+}
+)");
+}
+
 TEST(SumsOfSums, InLoopsWithAVote) {
   compileEverywhere(R"(
 func.func @votes(%p: !tile.ptr<i32>, %n: i32) attributes {tile.kernel} {
