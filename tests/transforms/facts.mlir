@@ -409,3 +409,17 @@ func.func @in_front(%n: i32) {
   %row4 = arith.divsi %wraps, %c8s {facts} : tensor<64xi8>
   return
 }
+
+// The numbers below a power of two keep a remainder: also all of 64 bits but the sign.
+func.func @masks(%n: i64 {tile.multiple_of = 16 : i32}) {
+  %iota = tile.iota : tensor<64xi64>
+  %start = tile.splat %n : i64 -> tensor<64xi64>
+  %place = arith.addi %iota, %start : tensor<64xi64>
+  %c31 = arith.constant dense<31> : tensor<64xi64>
+  // expected-remark @+1 {{contiguity [1] divisibility [1] constancy [1] range 0 to 31}}
+  %low = arith.andi %place, %c31 {facts} : tensor<64xi64>
+  %all = arith.constant dense<0x7fffffffffffffff> : tensor<64xi64>
+  // expected-remark @+1 {{contiguity [64] divisibility [1073741824] constancy [1] range 0 to 63}}
+  %whole = arith.andi %iota, %all {facts} : tensor<64xi64>
+  return
+}
