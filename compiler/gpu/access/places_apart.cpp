@@ -206,7 +206,7 @@ class Places {
 
   scf::ForOp loop_;
   OpBuilder b_;
-  int steps_ = 512;  ///< operations that may still be looked at: sums of sums have 2^depth parts
+  int steps_ = 4096;  ///< operations that may still be looked at: sums of sums have 2^depth parts
   std::vector<Limit> limits_;
   SmallVector<Value> doNotFit_;
 };

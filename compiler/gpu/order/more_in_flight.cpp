@@ -142,7 +142,9 @@ class MoreInFlight {
   /// The load reads another place in every iteration, and iterations ahead can tell which.
   bool moves(Operation* load) {
     Way way;
-    return llvm::all_of(load->getOperands(), [&](Value operand) { return isKnownAhead(operand, 0, way); }) && way.varies;
+    for (Value operand : load->getOperands())
+      if (!isKnownAhead(operand, 0, way)) return false;
+    return way.varies;
   }
 
   /// What was met between a load and what its address is made of.

@@ -145,7 +145,8 @@ llvm::DenseSet<Operation*> fetchTilesOf(func::FuncOp func, const Facts& facts,
                                         llvm::function_ref<bool(Block&)> isLoop) {
   SmallVector<std::pair<LoadOp, SmemType>> tiles;
   func.walk([&](LoadOp load) {
-    if (!isa<scf::ForOp>(load->getParentOp()) || !llvm::all_of(load.getIndices(), [](Value index) { return isKnownAhead(index); })) return;
+    const bool isAhead = llvm::all_of(load.getIndices(), [](Value index) { return isKnownAhead(index); });
+    if (!isa<scf::ForOp>(load->getParentOp()) || !isAhead) return;
     if (!isLoop(*load->getBlock())) return;
     if (SmemType type = tileType(load, facts)) tiles.push_back({load, type});
   });
