@@ -299,3 +299,23 @@ func.func @narrow(%x: !tile.ptr<f32>, %start: i16, %n: i32) attributes {tile.ker
   }
   return
 }
+
+// -----
+// Sums of bytes wrap: 100 before x and 100 behind it may be 56 apart.
+// CHECK-LABEL: func.func @bytes
+// CHECK: tile.store
+// CHECK: tile.barrier
+// CHECK-NEXT: tile.load
+func.func @bytes(%v: !tile.view<1xf32>, %w: !tile.view<1xf32>, %x: i8) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c100 = arith.constant 100 : i8
+  %c0 = arith.constant 0 : i32
+  %one = arith.constant dense<1.0> : tensor<128xf32>
+  %less = arith.subi %x, %c100 : i8
+  %more = arith.addi %x, %c100 : i8
+  %i = arith.extsi %less : i8 to i32
+  %j = arith.extsi %more : i8 to i32
+  tile.store %one, %v[%i : i32] : tensor<128xf32>, !tile.view<1xf32>
+  %l = tile.load %v[%j : i32] : !tile.view<1xf32> -> tensor<128xf32>
+  tile.store %l, %w[%c0 : i32] : tensor<128xf32>, !tile.view<1xf32>
+  return
+}

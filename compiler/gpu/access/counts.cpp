@@ -15,6 +15,10 @@ Value numberBehind(Value v) {
   while (auto op = v.getDefiningOp<arith::ExtSIOp>()) v = op.getIn();
   return v;
 }
+bool wrapsSoon(Value v) {
+  auto type = dyn_cast<IntegerType>(getElementTypeOrSelf(v.getType()));
+  return type && type.getWidth() < 32;
+}
 
 namespace {
 
@@ -30,7 +34,7 @@ void addParts(LinearForm& form, Value v, int64_t factor, int& left) {
   v = numberBehind(v);
   if (auto c = getConstantIntValue(v)) {
     if (auto part = times(*c)) return void(form.constant += *part);
-  } else if (--left >= 0) {
+  } else if (--left >= 0 && !wrapsSoon(v)) {
     if (auto add = v.getDefiningOp<arith::AddIOp>()) {
       addParts(form, add.getLhs(), factor, left);
       return addParts(form, add.getRhs(), factor, left);
@@ -89,11 +93,14 @@ bool readCount(Value v, Count& count, bool& counts) {
   v = alongOneDim(v, &count.dim);
   if (!v) return false;
   if (auto iota = v.getDefiningOp<IotaOp>()) {
+    const int64_t first = static_cast<int64_t>(iota.getStart()), past = first + iota.getType().getNumElements();
+    const unsigned bits = iota.getType().getElementTypeBitWidth();
+    if (bits < 32 && past > int64_t{1} << (bits - 1)) return false;  // it begins again below 0
     if (std::exchange(counts, true)) return false;
-    count.first = static_cast<int64_t>(iota.getStart());
+    count.first = first;
     return true;
   }
-  if (auto add = v.getDefiningOp<arith::AddIOp>())
+  if (auto add = v.getDefiningOp<arith::AddIOp>(); add && !wrapsSoon(v))
     return readCount(add.getLhs(), count, counts) && readCount(add.getRhs(), count, counts);
   if (auto c = numberOf(v)) return count.scalars.constant += *c, true;
   auto splat = v.getDefiningOp<SplatOp>();

@@ -93,7 +93,7 @@ class BoxRaiser {
       return void(isOfRows ? rows.constant += all / *strideNumber_ : columns.constant += all);
     }
     if (v == stride_) return void(rows.constant += factor);
-    const bool isTakenApart = --left >= 0;
+    const bool isTakenApart = --left >= 0 && !wrapsSoon(v);
     if (auto add = v.getDefiningOp<arith::AddIOp>(); add && isTakenApart) {
       addOffset(rows, columns, add.getLhs(), factor, left);
       return addOffset(rows, columns, add.getRhs(), factor, left);
