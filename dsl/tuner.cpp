@@ -14,6 +14,7 @@
 #include <numeric>
 #include <optional>
 #include <regex>
+#include <system_error>
 #include <thread>
 
 #include "compiler/targets/occupancy.h"
@@ -222,7 +223,10 @@ std::vector<std::optional<Error>> build_all(const TuneJob& job, const TuneOption
   const size_t cores = std::max(1u, std::thread::hardware_concurrency());
   const size_t wanted = options.threads > 0 ? static_cast<size_t>(options.threads) : cores;
   std::vector<std::thread> threads;
-  for (size_t t = 1; t < std::min(wanted, job.candidates); ++t) threads.emplace_back(work);
+  try {
+    for (size_t t = 1; t < std::min(wanted, job.candidates); ++t) threads.emplace_back(work);
+  } catch (const std::system_error&) {  // the system has no more threads: those that there are build all
+  }
   work();
   for (std::thread& t : threads) t.join();
   if (thrown) std::rethrow_exception(thrown);

@@ -17,6 +17,14 @@ int64_t firstsDivisibility(const AxisFacts& a, size_t d, int64_t g) {
   return std::min(a.divisibility[d], powerOfTwoIn(std::gcd(g, a.contiguity[d])));
 }
 
+/// The longest runs along dim d that cross no multiple of a divisor of which `two` is a factor: runs of g that start at
+/// multiples of g, where g divides it.
+int64_t runBetweenMultiples(const AxisFacts& a, size_t d, int64_t two) {
+  int64_t run = std::gcd(a.contiguity[d], two);
+  while (run > 1 && firstsDivisibility(a, d, run) < run) run /= 2;
+  return run;
+}
+
 bool isSplat(const AxisFacts& a, Shape shape) {
   for (size_t d = 0; d < shape.size(); ++d)
     if (a.constancy[d] != shape[d]) return false;
@@ -101,9 +109,7 @@ AxisFacts floorDivAxis(const AxisFacts& a, int64_t divisor, bool isKnown) {
   for (size_t d = 0; d < r.contiguity.size(); ++d) {
     r.contiguity[d] = 1;
     r.divisibility[d] = isPower && elements >= divisor ? elements / divisor : 1;
-    // A run of g that starts at a multiple of g, g dividing the divisor, does not cross a multiple of the divisor.
-    const int64_t run = powerOfTwoIn(std::gcd(a.contiguity[d], two));
-    if (run > 1 && firstsDivisibility(a, d, run) >= run) r.constancy[d] = std::max(r.constancy[d], run);
+    r.constancy[d] = std::max(r.constancy[d], runBetweenMultiples(a, d, two));
   }
   return r;
 }
@@ -112,10 +118,7 @@ AxisFacts floorRemAxis(const AxisFacts& a, int64_t divisor) {
   AxisFacts r = a;
   const int64_t two = powerOfTwoIn(divisor);
   for (size_t d = 0; d < r.contiguity.size(); ++d) {
-    // A run of g that starts at a multiple of g, g dividing the divisor, does not cross a multiple of the divisor.
-    int64_t run = powerOfTwoIn(std::gcd(a.contiguity[d], two));
-    run = std::min(run, a.contiguity[d]);
-    if (firstsDivisibility(a, d, run) < run) run = 1;
+    const int64_t run = runBetweenMultiples(a, d, two);
     r.contiguity[d] = run;
     r.divisibility[d] = std::min(firstsDivisibility(a, d, run), two);
   }

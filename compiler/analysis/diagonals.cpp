@@ -67,8 +67,8 @@ std::optional<Steps> stepsOf(Value tile, int depth = 0) {
     return steps;
   }
   if (isa_and_nonnull<arith::AddIOp, arith::SubIOp>(op)) {
-    const auto a = of(0), b = of(1);
-    if (!a || !b) return std::nullopt;
+    const auto a = of(0), b = a ? of(1) : std::nullopt;
+    if (!b) return std::nullopt;
     for (size_t dim = 0; dim < steps.size(); ++dim)
       steps[dim] = (*a)[dim] + (isa<arith::AddIOp>(op) ? (*b)[dim] : -(*b)[dim]);
     return steps;
@@ -84,14 +84,15 @@ std::optional<Steps> stepsOf(Value tile, int depth = 0) {
   return std::nullopt;
 }
 
-bool follows(Value tile, Diagonals diagonals, int depth) {
+/// `seen`: looked at before; anything that does not follow ends the search.
+bool follows(Value tile, Diagonals diagonals, llvm::DenseSet<Value>& seen, int depth = 0) {
   if (!isTile(tile) || depth > kDeep) return false;
-  if (isSame(tile)) return true;
+  if (isSame(tile) || !seen.insert(tile).second) return true;
   if (const auto steps = stepsOf(tile); steps && steps->size() == 2)
     if ((*steps)[0] * diagonals[1] == (*steps)[1] * diagonals[0]) return true;
   Operation* op = tile.getDefiningOp();
   return op && (isElementwise(op) || isa<ConvertOp>(op)) && !isMovedPadding(op) && isMemoryEffectFree(op) &&
-         llvm::all_of(op->getOperands(), [&](Value v) { return !isTile(v) || follows(v, diagonals, depth + 1); });
+         llvm::all_of(op->getOperands(), [&](Value v) { return !isTile(v) || follows(v, diagonals, seen, depth + 1); });
 }
 
 /// What the mask is the conjunction of.
@@ -134,7 +135,10 @@ SmallVector<Value> conditionsOf(Value mask) {
   return all;
 }
 
-bool isAlongDiagonals(Value tile, Diagonals diagonals) { return follows(tile, diagonals, 0); }
+bool isAlongDiagonals(Value tile, Diagonals diagonals) {
+  llvm::DenseSet<Value> seen;
+  return follows(tile, diagonals, seen);
+}
 
 // Between two of a few elements places grow steadily, unless they wrap; two that are no negative numbers, or that their
 // range keeps from the ends, have no such end between them.

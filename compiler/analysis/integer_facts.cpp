@@ -5,6 +5,7 @@
 #include "compiler/analysis/no_wrap.h"
 #include "compiler/dialect/dialect.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/MathExtras.h"
 
 namespace tile::ir {
 using namespace mlir;
@@ -201,8 +202,10 @@ class Rules {
   Found ofAnd() const {
     auto mask = constantOf(1);
     const Range r = bits_ == 1 ? Range{0, 1} : andRange(range(0), range(1), bits_);
-    if (mask && *mask > 0 && ((*mask + 1) & *mask) == 0 && bits_ > 1)  // 2^k - 1 keeps a remainder
-      return found(floorRemAxis(axis(0), *mask + 1), r);
+    if (mask && *mask > 0 && llvm::isMask_64(static_cast<uint64_t>(*mask)) && bits_ > 1) {  // 2^k - 1: a remainder
+      constexpr int64_t kMost = int64_t{1} << 62;  // 2^63 is a multiple of it
+      return found(floorRemAxis(axis(0), *mask < kMost ? *mask + 1 : kMost), r);
+    }
     AxisFacts facts = ofEqualOperands();
     if (bits_ > 1)
       for (int64_t& d : facts.divisibility)

@@ -104,6 +104,18 @@ std::optional<LinearForm> LinearForms::asRest(Value value) const {
 }
 
 std::optional<LinearForm> LinearForms::of(Value value, SmallVectorImpl<FittingForm>& fitting) {
+  made_.clear();
+  return part(value, fitting);
+}
+
+std::optional<LinearForm> LinearForms::part(Value value, SmallVectorImpl<FittingForm>& fitting) {
+  if (auto it = made_.find(value); it != made_.end()) return it->second;
+  const auto form = make(value, fitting);
+  made_[value] = form;
+  return form;
+}
+
+std::optional<LinearForm> LinearForms::make(Value value, SmallVectorImpl<FittingForm>& fitting) {
   auto element = dyn_cast<IntegerType>(getElementTypeOrSelf(value.getType()));
   const bool isIndex = value.getType().isIndex();
   if (!isIndex && (!element || element.getWidth() < 32)) return std::nullopt;
@@ -125,7 +137,7 @@ std::optional<LinearForm> LinearForms::of(Value value, SmallVectorImpl<FittingFo
   Operation* op = value.getDefiningOp();
   if (!op) return std::nullopt;
 
-  auto operand = [&](unsigned i) { return of(op->getOperand(i), fitting); };
+  auto operand = [&](unsigned i) { return part(op->getOperand(i), fitting); };
   // The result of arithmetic at this width; a promise not to wrap makes it exact.
   auto computed = [&](std::optional<LinearForm> made, bool promised) -> std::optional<LinearForm> {
     if (!made || !isReasonable(*made)) return std::nullopt;

@@ -41,10 +41,14 @@ class LinearForms {
   std::optional<LinearForm> of(mlir::Value value, llvm::SmallVectorImpl<FittingForm>& fitting);
 
  private:
+  std::optional<LinearForm> part(mlir::Value value, llvm::SmallVectorImpl<FittingForm>& fitting);
+  std::optional<LinearForm> make(mlir::Value value, llvm::SmallVectorImpl<FittingForm>& fitting);
   std::optional<LinearForm> asRest(mlir::Value value) const;
 
   mlir::scf::ForOp loop_;
   const Facts& facts_;
+  /// Parts of the value that is asked for, each made once: sums of sums would be walked 2^depth times.
+  llvm::DenseMap<mlir::Value, std::optional<LinearForm>> made_;
 };
 
 }  // namespace tile::ir

@@ -73,8 +73,9 @@ class Emitter {
   }
   /// Prefetches for `bytes` bytes that are read at `address` of the buffer.
   void prefetchBeside(const Ref& ref, llvm::Value* address, int64_t bytes);
-  /// What an integer would be in the program after this one (along the grid's first dim); null: not known.
-  llvm::Value* inNextProgram(mlir::Value scalar);
+  /// What an integer would be in the program after this one (along the grid's first dim); null: not known. `made`: what
+  /// was asked for before, each computed once.
+  llvm::Value* inNextProgram(mlir::Value scalar, llvm::DenseMap<mlir::Value, llvm::Value*>& made);
   /// Elements from one row to the next; null: as the tile's own strides say.
   llvm::Value* pitchOf(const Ref& ref) const {
     return ref.buffer < 0 ? nullptr : pitches_.lookup(plan.root(ref.buffer));

@@ -31,6 +31,7 @@ bool isEvaluatedInLoops(Operation* op) {
 struct Expression {
   SetVector<Operation*> ops;  ///< of the block of the reduction
   DenseSet<Value> tiles;      ///< of as many elements as the sources: what they are read from
+  Operation* last = nullptr;  ///< of the block, what all of it needs: the last one in its order
 
   explicit Expression(ReduceOp reduce) {
     const int64_t elements = cast<RankedTensorType>(reduce.getSources()[0].getType()).getNumElements();
@@ -46,6 +47,17 @@ struct Expression {
       } else if (isTile(v) && cast<RankedTensorType>(v.getType()).getNumElements() == elements) {
         tiles.insert(v);
       }
+    }
+    need(reduce);
+    for (Operation* op : ops) need(op);
+  }
+
+ private:
+  void need(Operation* reader) {
+    for (Value v : reader->getOperands()) {
+      Operation* op = v.getDefiningOp();
+      if (!op || op->getBlock() != reader->getBlock() || ops.contains(op)) continue;
+      if (!last || last->isBeforeInBlock(op)) last = op;
     }
   }
 };
@@ -80,12 +92,7 @@ class JoinReductionsPass : public PassWrapper<JoinReductionsPass, OperationPass<
     if (!areAlike(first, later) || first.getNumResults() + later.getNumResults() > kMostResults) return false;
     const Expression &before = expressionOf(first), &behind = expressionOf(later);
     if (llvm::none_of(behind.tiles, [&](Value v) { return before.tiles.contains(v); })) return false;
-    auto isAtHand = [&](Value v) {
-      Operation* def = v.getDefiningOp();
-      return !def || def->getBlock() != first->getBlock() || def->isBeforeInBlock(first) || behind.ops.contains(def);
-    };
-    auto reads = [&](Operation* op) { return llvm::all_of(op->getOperands(), isAtHand); };
-    if (!reads(later) || !llvm::all_of(behind.ops, reads)) return false;
+    if (behind.last && !behind.last->isBeforeInBlock(first)) return false;
     SmallVector<Operation*> moved;
     for (Operation* op : behind.ops)
       if (!op->isBeforeInBlock(first)) moved.push_back(op);

@@ -167,8 +167,9 @@ void fetchForNextProgram(Emitter& e, LoadOp op, llvm::Value* stays) {
   if (!reader) return;
   const View view = e.view(op.getView());
   llvm::Value* elements = e.i64(0);
+  llvm::DenseMap<Value, llvm::Value*> made;
   for (auto [d, index] : llvm::enumerate(op.getIndices())) {
-    llvm::Value* next = e.inNextProgram(index);
+    llvm::Value* next = e.inNextProgram(index, made);
     if (!next) return;
     if (next == e.scalar(index)) continue;
     llvm::Value* step = b.CreateSub(b.CreateSExt(next, b.getInt64Ty()), e.asI64(index));

@@ -312,8 +312,8 @@ llvm::Value* Nest::evalIota(IotaOp iota, const Access& a, unsigned width) {
 }
 
 std::optional<int64_t> Nest::step(Value tile, const Access& a) {
-  auto it = steps_.find(key(tile, 0, a));
-  return it != steps_.end() ? it->second : steps_[key(tile, 0, a)] = stepOf(tile, a);
+  auto it = step_.find(key(tile, 0, a));
+  return it != step_.end() ? it->second : step_[key(tile, 0, a)] = stepOf(tile, a);
 }
 
 std::optional<int64_t> Nest::stepOf(Value tile, const Access& a) {
@@ -341,9 +341,14 @@ std::optional<int64_t> Nest::stepOf(Value tile, const Access& a) {
   return std::nullopt;
 }
 
+Nest::Steps Nest::steps(Value tile, const Access& a) {
+  auto it = steps_.find(key(tile, 0, a));
+  return it != steps_.end() ? it->second : steps_[key(tile, 0, a)] = stepsOf(tile, a);
+}
+
 /// The least and the most an integer tile grows per element. The larger of two numbers grows by no less than the one
 /// and no more than the other; so does the smaller.
-std::optional<std::pair<int64_t, int64_t>> Nest::stepsOf(Value tile, const Access& a) {
+Nest::Steps Nest::stepsOf(Value tile, const Access& a) {
   if (auto known = step(tile, a)) return std::pair(*known, *known);
   Operation* op = tile.getDefiningOp();
   if (e_.plan.place(tile) && sizes_.back() != shape_[lead_.back()]) return std::nullopt;  // as in stepOf
@@ -352,16 +357,16 @@ std::optional<std::pair<int64_t, int64_t>> Nest::stepsOf(Value tile, const Acces
   if (isa<arith::ExtSIOp>(op) && elementOf(op->getOperand(0)).getIntOrFloatBitWidth() < 32)
     return std::nullopt;  // the larger of two that begin again: its range does not show it
   if (isa<BroadcastOp, ReshapeOp, TransOp, ExtractOp, AssumeOp, arith::ExtSIOp>(op))
-    return stepsOf(op->getOperand(0), in);
+    return steps(op->getOperand(0), in);
   if (!isa<arith::AddIOp, arith::SubIOp, arith::MulIOp, arith::MaxSIOp, arith::MinSIOp, PtrAddOp>(op))
     return std::nullopt;
   if (isa<arith::MulIOp>(op)) {
     for (unsigned i : {0u, 1u})
       if (auto factor = uniform(op->getOperand(i)); factor && *factor >= 0)
-        if (auto x = stepsOf(op->getOperand(1 - i), in)) return std::pair(x->first * *factor, x->second * *factor);
+        if (auto x = steps(op->getOperand(1 - i), in)) return std::pair(x->first * *factor, x->second * *factor);
     return std::nullopt;
   }
-  auto x = stepsOf(op->getOperand(0), in), y = stepsOf(op->getOperand(1), in);
+  auto x = steps(op->getOperand(0), in), y = steps(op->getOperand(1), in);
   if (!x || !y) return std::nullopt;
   if (isa<arith::SubIOp>(op)) return std::pair(x->first - y->second, x->second - y->first);
   if (isa<arith::AddIOp, PtrAddOp>(op)) return std::pair(x->first + y->first, x->second + y->second);
@@ -369,8 +374,8 @@ std::optional<std::pair<int64_t, int64_t>> Nest::stepsOf(Value tile, const Acces
 }
 
 std::optional<int64_t> Nest::mostStep(Value tile) {
-  const auto steps = stepsOf(tile, Access::identity(shape_.size()));
-  return steps && steps->second > 0 ? std::optional(steps->second) : std::nullopt;
+  const Steps found = steps(tile, Access::identity(shape_.size()));
+  return found && found->second > 0 ? std::optional(found->second) : std::nullopt;
 }
 
 bool Nest::isComputed(Value tile) const {

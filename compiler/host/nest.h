@@ -107,7 +107,9 @@ class Nest {
   void leaves(mlir::Value tile, const Access& a, llvm::function_ref<void(llvm::ArrayRef<int64_t>)> visit);
   void keepRowsOfGathers(mlir::Value tile, const Access& a, std::set<Key>& seen);
   std::optional<int64_t> stepOf(mlir::Value tile, const Access& access);
-  std::optional<std::pair<int64_t, int64_t>> stepsOf(mlir::Value tile, const Access& access);
+  using Steps = std::optional<std::pair<int64_t, int64_t>>;  ///< the least and the most
+  Steps steps(mlir::Value tile, const Access& access);
+  Steps stepsOf(mlir::Value tile, const Access& access);
   bool isInvariant(mlir::Value tile, const Access& a);
   void hoist(mlir::Value tile, const Access& a, std::set<Key>& seen);
   llvm::Value* elementNumber(const Ref& ref, const Access& a);
@@ -131,7 +133,8 @@ class Nest {
   llvm::SmallVector<llvm::Value*, 4> index_;
   std::map<Key, llvm::Value*> computed_, invariant_, lasting_;
   std::map<Key, bool> isInvariant_;  // what is known of values with several uses is not found out again
-  std::map<Key, std::optional<int64_t>> steps_;
+  std::map<Key, std::optional<int64_t>> step_;
+  std::map<Key, Steps> steps_;
 };
 
 }  // namespace tile::ir::host

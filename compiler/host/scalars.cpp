@@ -71,7 +71,8 @@ LogicalResult Emitter::emitScalar(Operation* op) {
       });
 }
 
-llvm::Value* Emitter::inNextProgram(Value v) {
+llvm::Value* Emitter::inNextProgram(Value v, llvm::DenseMap<Value, llvm::Value*>& made) {
+  if (auto it = made.find(v); it != made.end()) return it->second;
   Operation* op = v.getDefiningOp();
   if (!op || isa<ViewDimOp, ViewStrideOp, arith::ConstantOp, NumProgramsOp>(op)) return scalar(v);
   if (auto id = dyn_cast<ProgramIdOp>(op))
@@ -79,10 +80,10 @@ llvm::Value* Emitter::inNextProgram(Value v) {
   if (!isElementwise(op) || op->getNumResults() != 1 || !v.getType().isIntOrIndex()) return nullptr;
   SmallVector<llvm::Value*, 2> args;
   for (Value operand : op->getOperands()) {
-    args.push_back(inNextProgram(operand));
+    args.push_back(inNextProgram(operand, made));
     if (!args.back()) return nullptr;
   }
-  return numbers.apply(op, args)[0];
+  return made[v] = numbers.apply(op, args)[0];
 }
 
 FailureOr<SmallVector<llvm::Value*>> Emitter::combine(Region& combiner, ArrayRef<llvm::Value*> args) {

@@ -129,11 +129,15 @@ class WhileCounter {
 
   /// Whether a value is the same in every iteration: from outside, or made in the condition of what is.
   bool isSettled(Value v) {
-    if (!loop_->isAncestor(v.getParentRegion()->getParentOp())) return true;
+    llvm::DenseSet<Value> seen;
+    return isSettled(v, seen);
+  }
+  bool isSettled(Value v, llvm::DenseSet<Value>& seen) {
+    if (!loop_->isAncestor(v.getParentRegion()->getParentOp()) || !seen.insert(v).second) return true;
     Operation* op = v.getDefiningOp();
     if (!op || op->getNumRegions() || !isPure(op)) return false;
     if (op->getBlock() != loop_.getBeforeBody() && op->getNumOperands()) return false;
-    return llvm::all_of(op->getOperands(), [&](Value operand) { return isSettled(operand); });
+    return llvm::all_of(op->getOperands(), [&](Value operand) { return isSettled(operand, seen); });
   }
 
   /// The settled part of the condition, in front of the loop.

@@ -57,6 +57,15 @@ Value oneNumber(Value tile) {
   return {};
 }
 
+/// A tile of the number: a scalar, or a tile of one element.
+Value everywhere(OpBuilder& b, Location loc, RankedTensorType type, Value number) {
+  auto tile = dyn_cast<RankedTensorType>(number.getType());
+  if (!tile) return SplatOp::create(b, loc, type, number);
+  const auto one = type.clone(SmallVector<int64_t>(static_cast<size_t>(type.getRank()), 1));
+  if (tile != one) number = ReshapeOp::create(b, loc, one, number);
+  return type == one ? number : BroadcastOp::create(b, loc, type, number).getResult();
+}
+
 /// The comparison of an axis' places with a number, whose result is, perhaps for all lines, the condition.
 arith::CmpIOp comparisonAlong(int64_t axis, Value condition) {
   if (auto broadcast = condition.getDefiningOp<BroadcastOp>()) {
@@ -126,9 +135,7 @@ class LookUpChosenPass : public impl::LookUpChosenBase<LookUpChosenPass> {
     const Location loc = sum.getLoc();
     const auto line = cast<RankedTensorType>(sum.getResult(0).getType());
     const auto places = RankedTensorType::get(line.getShape(), b.getI32Type());
-    const Value at = place.getType() == places                ? place
-                     : isa<RankedTensorType>(place.getType()) ? ReshapeOp::create(b, loc, places, place).getResult()
-                                                              : SplatOp::create(b, loc, places, place).getResult();
+    const Value at = everywhere(b, loc, places, place);
     const Value end = arith::ConstantOp::create(
         b, loc, DenseElementsAttr::get(places, b.getI32IntegerAttr(static_cast<int32_t>(type.getDimSize(axis)))));
     const Value inside = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, at, end);

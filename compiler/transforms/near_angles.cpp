@@ -81,6 +81,8 @@ class Bounds {
         .Case<arith::SIToFPOp, arith::UIToFPOp>([&](Operation* cast) -> Interval {
           const Range range = facts_.rangeOf(cast->getOperand(0));
           if (isa<arith::UIToFPOp>(cast) && range.min < 0) return {};
+          const bool isFlag = getElementTypeOrSelf(cast->getOperand(0)).isInteger(1);
+          if (isFlag && isa<arith::SIToFPOp>(cast)) return {-1, 0, true};  // a sign is all it has
           return {static_cast<double>(range.min), static_cast<double>(range.max), true};
         })
         .Case<arith::MulFOp>([&](auto) { return ofEnds(in(0), in(1), [](double a, double b) { return a * b; }); })

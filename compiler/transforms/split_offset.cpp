@@ -2,6 +2,8 @@
 // shape operations; whatever else it meets is a leaf.
 #include "compiler/transforms/split_offset.h"
 
+#include <functional>
+
 #include "compiler/dialect/dialect.h"
 #include "mlir/IR/Matchers.h"
 
@@ -47,15 +49,19 @@ std::pair<Value, int64_t> constantApart(Value sum) {
 }  // namespace
 
 bool OffsetSplitter::isUniform(Value offset) {
-  if (isSplat(offset)) return true;
-  if (widthOf(offset) < 32) return false;
-  Operation* op = offset.getDefiningOp();
-  if (isa_and_nonnull<arith::AddIOp, arith::SubIOp>(op))
-    return isUniform(op->getOperand(0)) && isUniform(op->getOperand(1));
-  if (auto mul = dyn_cast_or_null<arith::MulIOp>(op))
-    return (isUniform(mul.getLhs()) && isSplat(mul.getRhs())) || (isUniform(mul.getRhs()) && isSplat(mul.getLhs()));
-  if (isa_and_nonnull<BroadcastOp, ReshapeOp, TransOp, arith::ExtSIOp>(op)) return isUniform(op->getOperand(0));
-  return false;
+  llvm::DenseSet<Value> seen;  // and found uniform: anything else ends the search
+  std::function<bool(Value)> visit = [&](Value v) {
+    if (isSplat(v) || !seen.insert(v).second) return true;
+    if (widthOf(v) < 32) return false;
+    Operation* op = v.getDefiningOp();
+    if (isa_and_nonnull<arith::AddIOp, arith::SubIOp>(op)) return visit(op->getOperand(0)) && visit(op->getOperand(1));
+    if (auto mul = dyn_cast_or_null<arith::MulIOp>(op)) {
+      if (isSplat(mul.getRhs())) return visit(mul.getLhs());
+      return isSplat(mul.getLhs()) && visit(mul.getRhs());
+    }
+    return isa_and_nonnull<BroadcastOp, ReshapeOp, TransOp, arith::ExtSIOp>(op) && visit(op->getOperand(0));
+  };
+  return visit(offset);
 }
 
 Value OffsetSplitter::constant(int64_t value, Type type) {
@@ -132,6 +138,13 @@ OffsetTile OffsetSplitter::reshape(OffsetTile tile, MakeOp&& make) {
 }
 
 SplitOffset OffsetSplitter::split(Value offset) {
+  if (auto it = split_.find(offset); it != split_.end()) return it->second;
+  const SplitOffset parts = findParts(offset);
+  split_[offset] = parts;
+  return parts;
+}
+
+SplitOffset OffsetSplitter::findParts(Value offset) {
   const unsigned bits = widthOf(offset);
   if (Value scalar = splatScalar(offset)) return {toI64(scalar), {}};
   if (auto value = splatConstant(offset)) return {*value ? constant(*value, builder_.getI64Type()) : Value(), {}};

@@ -41,6 +41,7 @@ class OffsetSplitter {
   mlir::Value materialize(const OffsetTile& offset, llvm::ArrayRef<int64_t> shape, unsigned bits);
 
  private:
+  SplitOffset findParts(mlir::Value offset);
   OffsetTile leaf(mlir::Value offset);
   OffsetTile binary(mlir::Operation* op, const OffsetTile& a, const OffsetTile& b, unsigned bits);
   template <class MakeOp>
@@ -50,6 +51,7 @@ class OffsetSplitter {
   const Facts& facts_;
   mlir::OpBuilder& builder_;
   mlir::Location location_;
+  llvm::DenseMap<mlir::Value, SplitOffset> split_;  ///< each once: sums of sums would become 2^depth operations
 };
 
 }  // namespace tile::ir

@@ -115,7 +115,7 @@ class NarrowIndices::Finder {
   /// Writes into the sums and products of an index with a bound that they are those of the numbers.
   void neverWraps(mlir::Value v) {
     Operation* op = v.getDefiningOp();
-    if (!op || !getElementTypeOrSelf(v.getType()).isInteger(32)) return;
+    if (!op || !getElementTypeOrSelf(v.getType()).isInteger(32) || !promised_.insert(v).second) return;
     if (auto flags = dyn_cast<arith::ArithIntegerOverflowFlagsInterface>(op))
       op->setAttr(flags.getIntegerOverflowAttrName(),
                   arith::IntegerOverflowFlagsAttr::get(op->getContext(), arith::IntegerOverflowFlags::nsw));
@@ -124,6 +124,7 @@ class NarrowIndices::Finder {
 
   /// The same of where upward loops begin that count what an index is made of: their counters are not below it.
   void loopsNeverWrap(mlir::Value v) {
+    if (!followed_.insert(v).second) return;
     if (auto counter = dyn_cast<BlockArgument>(v)) {
       auto loop = dyn_cast<scf::ForOp>(counter.getOwner()->getParentOp());
       APInt step;
@@ -192,6 +193,7 @@ class NarrowIndices::Finder {
   int depth_ = 0;
   NarrowIndices& found_;
   llvm::DenseMap<mlir::Value, Bound> known_;
+  llvm::DenseSet<mlir::Value> promised_, followed_;  ///< by neverWraps, loopsNeverWrap: sums of sums are met often
 };
 
 NarrowIndices::NarrowIndices(ModuleOp module) {

@@ -166,6 +166,16 @@ TEST_F(Misuse, IndicesThatLeave32Bits) {
   });
   EXPECT_EQ(tile::testing::count_of(pages.trace().text(), "overflow<nsw>"), 1) << pages.trace().text();
   EXPECT_FALSE(pages.try_launch(stream, {}, Grid{all + 1}, x.data(), y.data(), 0).ok());
+  // However many ways there are through sums of sums.
+  auto sums = kernel("misused_sums", [](Ptr<const float> x, Ptr<float> y) {
+    I32 before = program_id(0), sum = before;
+    for (int i = 0; i < 40; ++i) {
+      I32 next = before + sum;
+      before = sum, sum = next;
+    }
+    store(y, load(x + sum / 8));
+  });
+  EXPECT_EQ(tile::testing::count_of(sums.trace().text(), "overflow<nsw>"), 40) << sums.trace().text();
   std::vector<float> result(2048, -1.f);
   ASSERT_TRUE(flat.try_launch(stream, {}, Grid{2}, x.data(), result.data(), int64_t{256}));
   EXPECT_EQ(result[255], 1.f);

@@ -274,3 +274,48 @@ func.func @counter(%p: !tile.ptr<f32>, %n: i32) attributes {tile.kernel, tile.nu
   }
   return
 }
+
+// -----
+// Offsets of 16 bits wrap at their own ends: then iterations far from each other may meet.
+// CHECK-LABEL: func.func @narrow
+// CHECK-DAG: %[[LEAST:.*]] = arith.constant -32768 : i64
+// CHECK-DAG: %[[MOST:.*]] = arith.constant 32767 : i64
+// CHECK-DAG: arith.cmpi slt, %{{.*}}, %[[LEAST]] : i64
+// CHECK-DAG: arith.cmpi sgt, %{{.*}}, %[[MOST]] : i64
+// CHECK: scf.if
+// CHECK: tile.barrier
+func.func @narrow(%x: !tile.ptr<f32>, %start: i16, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c13107 = arith.constant 13107 : i32
+  %i = tile.iota : tensor<128xi16>
+  %s = tile.splat %start : i16 -> tensor<128xi16>
+  %short = arith.addi %i, %s : tensor<128xi16>
+  %o = arith.extsi %short : tensor<128xi16> to tensor<128xi32>
+  %v = arith.constant dense<1.0> : tensor<128xf32>
+  scf.for %k = %c0 to %n step %c13107 : i32 {
+    %at = arith.extsi %k : i32 to i64
+    %p = tile.ptr_add %x, %at : !tile.ptr<f32>, i64
+    tile.scatter %v, %p offsets %o : tensor<128xi32> : tensor<128xf32>, !tile.ptr<f32>
+  }
+  return
+}
+
+// -----
+// Sums of bytes wrap: 100 before x and 100 behind it may be 56 apart.
+// CHECK-LABEL: func.func @bytes
+// CHECK: tile.store
+// CHECK: tile.barrier
+// CHECK-NEXT: tile.load
+func.func @bytes(%v: !tile.view<1xf32>, %w: !tile.view<1xf32>, %x: i8) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c100 = arith.constant 100 : i8
+  %c0 = arith.constant 0 : i32
+  %one = arith.constant dense<1.0> : tensor<128xf32>
+  %less = arith.subi %x, %c100 : i8
+  %more = arith.addi %x, %c100 : i8
+  %i = arith.extsi %less : i8 to i32
+  %j = arith.extsi %more : i8 to i32
+  tile.store %one, %v[%i : i32] : tensor<128xf32>, !tile.view<1xf32>
+  %l = tile.load %v[%j : i32] : !tile.view<1xf32> -> tensor<128xf32>
+  tile.store %l, %w[%c0 : i32] : tensor<128xf32>, !tile.view<1xf32>
+  return
+}

@@ -13,7 +13,7 @@ func.func @bytes() {
   %c112 = arith.constant dense<112> : tensor<512xi8>
   // expected-remark @+1 {{contiguity [128] divisibility [16] constancy [1] range -128 to 127}}
   %later = arith.addi %byte, %c112 {facts} : tensor<512xi8>
-  // expected-remark @+1 {{contiguity [1] divisibility [1] constancy [1] range -128 to 127}}
+  // expected-remark @+1 {{contiguity [16] divisibility [16] constancy [1] range -128 to 127}}
   %wide = arith.extsi %later {facts} : tensor<512xi8> to tensor<512xi32>
   %zero = arith.constant dense<0> : tensor<512xi8>
   // expected-remark @+1 {{contiguity [1] divisibility [1] constancy [128] range 0 to 1}}
@@ -407,5 +407,19 @@ func.func @in_front(%n: i32) {
   %wraps = arith.addi %bytes, %c96 : tensor<64xi8>
   // expected-remark @+1 {{contiguity [1] divisibility [1] constancy [1] range -16 to 15}}
   %row4 = arith.divsi %wraps, %c8s {facts} : tensor<64xi8>
+  return
+}
+
+// The numbers below a power of two keep a remainder: also all of 64 bits but the sign.
+func.func @masks(%n: i64 {tile.multiple_of = 16 : i32}) {
+  %iota = tile.iota : tensor<64xi64>
+  %start = tile.splat %n : i64 -> tensor<64xi64>
+  %place = arith.addi %iota, %start : tensor<64xi64>
+  %c31 = arith.constant dense<31> : tensor<64xi64>
+  // expected-remark @+1 {{contiguity [16] divisibility [16] constancy [1] range 0 to 31}}
+  %low = arith.andi %place, %c31 {facts} : tensor<64xi64>
+  %all = arith.constant dense<0x7fffffffffffffff> : tensor<64xi64>
+  // expected-remark @+1 {{contiguity [64] divisibility [1073741824] constancy [1] range 0 to 63}}
+  %whole = arith.andi %iota, %all {facts} : tensor<64xi64>
   return
 }

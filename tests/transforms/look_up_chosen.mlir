@@ -64,6 +64,38 @@ func.func @row(%x: tensor<1x64xi32>, %start: tensor<1x1xi32>) -> tensor<1x1xi32>
 }
 
 // -----
+// The place is a tile of one element, what is chosen a row of a matrix: every column looks there.
+// CHECK-LABEL: @row_of_matrix
+// CHECK: scf.for
+// CHECK: %[[AT:.*]] = tile.broadcast %{{.*}} : tensor<1x1xi32> -> tensor<1x64xi32>
+// CHECK: tile.take %arg0, %[[AT]] axis 0 : tensor<32x64xi32>, tensor<1x64xi32> -> tensor<1x64xi32>
+// CHECK-NOT: tile.reduce
+func.func @row_of_matrix(%x: tensor<32x64xi32>, %start: tensor<1x1xi32>, %n: i32) -> tensor<1x64xi32> {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %none = arith.constant dense<0> : tensor<32x64xi32>
+  %one = arith.constant dense<1> : tensor<1x1xi32>
+  %zeros = arith.constant dense<0> : tensor<1x64xi32>
+  %iota = tile.iota : tensor<32xi32>
+  %places = tile.reshape %iota : tensor<32xi32> -> tensor<32x1xi32>
+  %r:2 = scf.for %i = %c0 to %n step %c1 iter_args(%sum = %zeros, %at = %start) -> (tensor<1x64xi32>, tensor<1x1xi32>) : i32 {
+    %everywhere = tile.broadcast %at : tensor<1x1xi32> -> tensor<32x1xi32>
+    %is = arith.cmpi eq, %everywhere, %places : tensor<32x1xi32>
+    %mask = tile.broadcast %is : tensor<32x1xi1> -> tensor<32x64xi1>
+    %row = arith.select %mask, %x, %none : tensor<32x64xi1>, tensor<32x64xi32>
+    %chosen = tile.reduce %row axis 0 : (tensor<32x64xi32>) -> tensor<1x64xi32> {
+    ^bb0(%p: i32, %q: i32):
+      %s = arith.addi %p, %q : i32
+      tile.yield %s : i32
+    }
+    %next = arith.addi %sum, %chosen : tensor<1x64xi32>
+    %further = arith.addi %at, %one : tensor<1x1xi32>
+    scf.yield %next, %further : tensor<1x64xi32>, tensor<1x1xi32>
+  }
+  return %r#0 : tensor<1x64xi32>
+}
+
+// -----
 // Beside zeros below 0 an element of -0 stays one, and where there is none the sum is -0.
 // CHECK-LABEL: @below_zero
 // CHECK: %[[NONE:.*]] = arith.constant dense<-0.000000e+00> : tensor<1xf32>

@@ -81,3 +81,19 @@ func.func @clamped(%x: tensor<64xf32>, %y: tensor<64xf32>, %n: i32) -> (tensor<6
   %u = math.sin %all#2 : tensor<64xf32>
   return %s, %all#1, %t, %u : tensor<64xf32>, tensor<64xf32>, tensor<64xf32>, tensor<64xf32>
 }
+
+// -----
+// A flag that is converted with its sign is -1 or 0: the quotient may be 40000.
+// CHECK-LABEL: func.func @flags
+// CHECK: math.sin %{{[a-z0-9_]*}} :
+// CHECK: math.sin %{{.*}} {tile.near}
+func.func @flags(%b: tensor<64xi1>) -> (tensor<64xf32>, tensor<64xf32>) {
+  %more = arith.constant dense<1.5> : tensor<64xf32>
+  %all = arith.constant dense<20000.0> : tensor<64xf32>
+  %s = arith.sitofp %b : tensor<64xi1> to tensor<64xf32>
+  %t = arith.addf %s, %more : tensor<64xf32>
+  %q = arith.divf %all, %t : tensor<64xf32>
+  %far = math.sin %q : tensor<64xf32>
+  %near = math.sin %s : tensor<64xf32>
+  return %far, %near : tensor<64xf32>, tensor<64xf32>
+}

@@ -102,25 +102,44 @@ bool staysWithThreads(const MemoryAccess& before, const MemoryAccess& now) {
   return true;
 }
 
-/// By how much an index grows when the loop's induction variable grows by one. Nullopt: unknown, or other variable
-/// values enter. Sums may wrap in 32 bits (the box would be far outside the view); products must be known not to.
-std::optional<int64_t> movedBy(Value index, scf::ForOp loop, llvm::function_ref<const Facts&()> facts) {
-  if (index == loop.getInductionVar()) return 1;
-  if (loop.isDefinedOutsideOfLoop(index)) return 0;
-  Operation* op = index.getDefiningOp();
-  if (!isa_and_nonnull<arith::AddIOp, arith::SubIOp, arith::MulIOp>(op)) return std::nullopt;
-  const auto a = movedBy(op->getOperand(0), loop, facts), b = movedBy(op->getOperand(1), loop, facts);
-  if (!a || !b) return std::nullopt;
-  if (isa<arith::AddIOp>(op)) return *a + *b;
-  if (isa<arith::SubIOp>(op)) return *a - *b;
-  APInt factor;
-  if (!matchPattern(op->getOperand(1), m_ConstantInt(&factor)) || factor.getSignificantBits() > 31) return std::nullopt;
-  const Range counted = facts().rangeOf(op->getOperand(0)), all = fullRange(index.getType().getIntOrFloatBitWidth());
-  if (counted.min < INT32_MIN || counted.max > INT32_MAX) return std::nullopt;
-  const int64_t times = factor.getSExtValue();
-  if (!all.contains(counted.min * times) || !all.contains(counted.max * times)) return std::nullopt;
-  return *a * times;
-}
+/// By how much indices grow when the loop's induction variable grows by one. Nullopt: unknown, or other variable values
+/// enter. Sums may wrap in 32 bits (the box would be far outside the view); products must be known not to. Every value
+/// is looked at once: sums of sums would be walked 2^depth times.
+class Growth {
+ public:
+  Growth(scf::ForOp loop, llvm::function_ref<const Facts&()> facts) : loop_(loop), facts_(facts) {}
+
+  std::optional<int64_t> of(Value index) {
+    if (index == loop_.getInductionVar()) return 1;
+    if (loop_.isDefinedOutsideOfLoop(index)) return 0;
+    if (auto it = known_.find(index); it != known_.end()) return it->second;
+    const auto found = find(index);
+    return known_[index] = found;
+  }
+
+ private:
+  std::optional<int64_t> find(Value index) {
+    Operation* op = index.getDefiningOp();
+    if (!isa_and_nonnull<arith::AddIOp, arith::SubIOp, arith::MulIOp>(op)) return std::nullopt;
+    const auto a = of(op->getOperand(0)), b = of(op->getOperand(1));
+    if (!a || !b) return std::nullopt;
+    if (isa<arith::AddIOp>(op)) return *a + *b;
+    if (isa<arith::SubIOp>(op)) return *a - *b;
+    APInt factor;
+    if (!matchPattern(op->getOperand(1), m_ConstantInt(&factor)) || factor.getSignificantBits() > 31)
+      return std::nullopt;
+    const Range counted = facts_().rangeOf(op->getOperand(0)),
+                all = fullRange(index.getType().getIntOrFloatBitWidth());
+    if (counted.min < INT32_MIN || counted.max > INT32_MAX) return std::nullopt;
+    const int64_t times = factor.getSExtValue();
+    if (!all.contains(counted.min * times) || !all.contains(counted.max * times)) return std::nullopt;
+    return *a * times;
+  }
+
+  scf::ForOp loop_;
+  llvm::function_ref<const Facts&()> facts_;
+  llvm::DenseMap<Value, std::optional<int64_t>> known_;
+};
 
 /// Where an access goes along one dim: `extent` elements from an index on.
 struct Along {
@@ -172,7 +191,7 @@ bool stepsAcross(const MemoryAccess& earlier, const MemoryAccess& later, llvm::f
     const auto [same, second] = withoutConstants(now.index, INT32_MAX);
     if (base != same) continue;
     const int64_t further = second - first;
-    const auto moved = movedBy(base, loop, facts);
+    const auto moved = Growth(loop, facts).of(base);
     if (!moved || *moved == 0 || std::abs(*moved) > INT32_MAX) continue;
     const int64_t step = std::clamp<int64_t>(facts().rangeOf(loop.getStep()).min, 0, INT32_MAX);
     if (step * std::abs(*moved) + (*moved > 0 ? further : -further) >= extent) return true;

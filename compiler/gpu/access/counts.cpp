@@ -15,21 +15,46 @@ Value numberBehind(Value v) {
   while (auto op = v.getDefiningOp<arith::ExtSIOp>()) v = op.getIn();
   return v;
 }
+bool wrapsSoon(Value v) {
+  auto type = dyn_cast<IntegerType>(getElementTypeOrSelf(v.getType()));
+  return type && type.getWidth() < 32;
+}
+
+namespace {
+
+/// `left`: operations that may still be taken apart (sums of sums have 2^depth parts). What is not, or has factors that
+/// no address has, stands for itself.
+void addParts(LinearForm& form, Value v, int64_t factor, int& left) {
+  constexpr int64_t kLargest = int64_t{1} << 40;
+  auto times = [factor](int64_t c) -> std::optional<int64_t> {
+    int64_t product;
+    const bool fits = !llvm::MulOverflow(factor, c, product) && std::abs(product) <= kLargest;
+    return fits ? std::optional(product) : std::nullopt;
+  };
+  v = numberBehind(v);
+  if (auto c = getConstantIntValue(v)) {
+    if (auto part = times(*c)) return void(form.constant += *part);
+  } else if (--left >= 0 && !wrapsSoon(v)) {
+    if (auto add = v.getDefiningOp<arith::AddIOp>()) {
+      addParts(form, add.getLhs(), factor, left);
+      return addParts(form, add.getRhs(), factor, left);
+    }
+    if (auto sub = v.getDefiningOp<arith::SubIOp>()) {
+      addParts(form, sub.getLhs(), factor, left);
+      return addParts(form, sub.getRhs(), -factor, left);
+    }
+    if (auto mul = v.getDefiningOp<arith::MulIOp>())
+      if (auto c = getConstantIntValue(mul.getRhs()))
+        if (auto all = times(*c)) return *all ? addParts(form, mul.getLhs(), *all, left) : void();
+  }
+  form.add(v, factor);
+}
+
+}  // namespace
 
 void addSum(LinearForm& form, Value v, int64_t factor) {
-  v = numberBehind(v);
-  if (auto c = getConstantIntValue(v)) return void(form.constant += factor * *c);
-  if (auto add = v.getDefiningOp<arith::AddIOp>()) {
-    addSum(form, add.getLhs(), factor);
-    return addSum(form, add.getRhs(), factor);
-  }
-  if (auto sub = v.getDefiningOp<arith::SubIOp>()) {
-    addSum(form, sub.getLhs(), factor);
-    return addSum(form, sub.getRhs(), -factor);
-  }
-  if (auto mul = v.getDefiningOp<arith::MulIOp>())
-    if (auto c = getConstantIntValue(mul.getRhs())) return *c ? addSum(form, mul.getLhs(), factor * *c) : void();
-  form.add(v, factor);
+  int left = kMostParts;
+  addParts(form, v, factor, left);
 }
 LinearForm sumOf(Value v) {
   LinearForm form;
@@ -68,11 +93,14 @@ bool readCount(Value v, Count& count, bool& counts) {
   v = alongOneDim(v, &count.dim);
   if (!v) return false;
   if (auto iota = v.getDefiningOp<IotaOp>()) {
+    const int64_t first = static_cast<int64_t>(iota.getStart()), past = first + iota.getType().getNumElements();
+    const unsigned bits = iota.getType().getElementTypeBitWidth();
+    if (bits < 32 && past > int64_t{1} << (bits - 1)) return false;  // it begins again below 0
     if (std::exchange(counts, true)) return false;
-    count.first = static_cast<int64_t>(iota.getStart());
+    count.first = first;
     return true;
   }
-  if (auto add = v.getDefiningOp<arith::AddIOp>())
+  if (auto add = v.getDefiningOp<arith::AddIOp>(); add && !wrapsSoon(v))
     return readCount(add.getLhs(), count, counts) && readCount(add.getRhs(), count, counts);
   if (auto c = numberOf(v)) return count.scalars.constant += *c, true;
   auto splat = v.getDefiningOp<SplatOp>();

@@ -9,6 +9,10 @@ namespace tile::ir {
 
 /// The same number, perhaps of fewer bits.
 mlir::Value numberBehind(mlir::Value v);
+/// Sums and products of so few bits are not taken apart: they are numbers of their own.
+bool wrapsSoon(mlir::Value v);
+/// Operations of one sum that are taken apart.
+inline constexpr int kMostParts = 256;
 /// Adds a sum of scalars, taken apart, to the form.
 void addSum(LinearForm& form, mlir::Value v, int64_t factor);
 LinearForm sumOf(mlir::Value v);

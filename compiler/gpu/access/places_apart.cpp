@@ -92,16 +92,18 @@ class Places {
     if (!type || type.getWidth() > 64 || type.getWidth() < 16 || !loop_.isDefinedOutsideOfLoop(x)) return {};
     return type.getWidth() == 64 ? x : b_.createOrFold<arith::ExtSIOp>(loop_.getLoc(), b_.getI64Type(), x);
   }
-  /// Sums and products of 32 bits are right if the whole is in their range. What is read as it is always is.
+  /// Sums and products of fewer than 64 bits are right if the whole is in their range. What is read as it is always is.
   void mustFit(Type type, Value x) {
     if (type.getIntOrFloatBitWidth() >= 64 || isa_and_nonnull<arith::ExtSIOp>(x.getDefiningOp())) return;
-    doNotFit_.push_back(compare(arith::CmpIPredicate::slt, x, number(INT32_MIN)));
-    doNotFit_.push_back(compare(arith::CmpIPredicate::sgt, x, number(INT32_MAX)));
+    const Range all = fullRange(type.getIntOrFloatBitWidth());
+    doNotFit_.push_back(compare(arith::CmpIPredicate::slt, x, number(all.min)));
+    doNotFit_.push_back(compare(arith::CmpIPredicate::sgt, x, number(all.max)));
   }
 
   /// A scalar of the loop's body for a value of its counter; null: it depends on something else that changes. Of 32
   /// bits two factors are known to fit 64.
   Value at(Value x, Value counter, int products = 0) {
+    if (--steps_ < 0) return {};
     if (x == loop_.getInductionVar()) return counter;
     if (loop_.isDefinedOutsideOfLoop(x)) return wide(x);
     Operation* op = x.getDefiningOp();
@@ -151,6 +153,7 @@ class Places {
   }
 
   std::optional<Reach> unlimited(Value tile, int products) {
+    if (--steps_ < 0) return std::nullopt;
     if (isa<IntegerType>(tile.getType())) {
       const Value x = wide(tile);
       return x ? std::optional<Reach>({x, x}) : std::nullopt;
@@ -203,6 +206,7 @@ class Places {
 
   scf::ForOp loop_;
   OpBuilder b_;
+  int steps_ = 4096;  ///< operations that may still be looked at: sums of sums have 2^depth parts
   std::vector<Limit> limits_;
   SmallVector<Value> doNotFit_;
 };

@@ -163,124 +163,197 @@ std::optional<TmaBox> tmaBox(LoadSharedOp load, const Facts& facts, std::string*
   return boxOfLoad(load, load.getResult().getType(), facts, why, box.size() > 2 ? box : ArrayRef<int64_t>(), parts);
 }
 
+namespace {
+
+/// One box of a view, as bulk copies of parts of it, or why there is none.
+class BoxFinder {
+ public:
+  BoxFinder(Value view, SmemType type, const Facts& facts, bool isStore, std::string* why)
+      : view_(view),
+        type_(type),
+        facts_(facts),
+        isStore_(isStore),
+        refuse_{why},
+        rank_(static_cast<int>(cast<ViewType>(view.getType()).getRank())),
+        unit_(facts.unitStrideDim(view)),
+        minor_(unit_ - (rank_ - 2)),
+        elementBytes_(type.elementBytes()),
+        tile_(type.slot()) {}
+
+  /// `extents`: of a box of more than two dims, else none. `parts`: the number of copies is a multiple of it.
+  std::optional<TmaBox> find(ArrayRef<int64_t> extents, int64_t parts) {
+    if (!describes() || !isAligned() || !fitsBuffer() || !sortExtents(extents) || !divideRows(parts))
+      return std::nullopt;
+    TmaBox box{type_, {}, {}, positive_, {}, {}, {columnExtents_.begin(), columnExtents_.end()}, {}};
+    if (!origin_->isOfLaunch()) box.made = view_;
+    if (rowExtents_.size() > 1) box.rowExtents.assign(rowExtents_.begin(), rowExtents_.end());
+    if (origin_->arg) box.map.param = origin_->arg.getArgNumber();
+    if (origin_->launch) box.map.param = origin_->launch->param, box.map.made = origin_->launch->made;
+    box.map.dtype = *dtype_;
+    box.map.rank = static_cast<uint8_t>(rank_);
+    box.map.swizzle = static_cast<uint8_t>(tile_.swizzle);
+    box.map.written = isStore_;
+    // Panels of one row of pixels each follow one another as the copy engine would write them: all at once.
+    const bool atOnce = !columnExtents_.empty() && columnExtents_.front() == perRow_ && perCopy_ == tile_.rows &&
+                        parts == 1 && llvm::all_of(columnExtents_, [](int64_t extent) { return extent <= kMaxBoxDim; });
+    addDims(box, atOnce);
+    return addCopies(box, atOnce) ? std::optional(box) : std::nullopt;
+  }
+
+ private:
+  bool refuse(const llvm::Twine& text) const {
+    (void)refuse_(text);
+    return false;
+  }
+
+  /// Whether a tensor map can describe the view.
+  bool describes() {
+    origin_ = originOf(view_);
+    if (!origin_) return refuse("the view is neither an argument of the kernel nor made by it");
+    if (isStore_ && !origin_->isOfLaunch())
+      return refuse("the view is not an argument of the kernel, nor made of some");
+    if (origin_->arg && hasNoBulkCopies(origin_->arg))
+      return refuse("no tensor map describes the view: a dim repeats, runs backwards or is too large");
+    if (rank_ > 5 || (isStore_ && rank_ < 2))
+      return refuse("the view has " + llvm::Twine(rank_) + " dims, not " + (isStore_ ? "2" : "1") + " to 5");
+    dtype_ = dtypeOf(type_.getElementType());
+    if (!dtype_ || *dtype_ == DType::i1) return refuse("there are no tensor maps of this element type");
+    if (unit_ < 0) return refuse("no dim of the view is known to have stride 1");
+    if (minor_ < 0) return refuse("dim " + llvm::Twine(unit_) + " of the view has stride 1, but is no dim of the box");
+    if (isStore_ && minor_ != 1)
+      return refuse("dim " + llvm::Twine(unit_) + " of the view has stride 1; bulk stores write along the last dim");
+    if (minor_ != type_.getMinor())
+      return refuse("the buffer's contiguous dim is " + llvm::Twine(type_.getMinor()) + ", the view's is " +
+                    llvm::Twine(minor_));
+    return true;
+  }
+
+  /// Whether address, strides and, of what is written, the end of rows are where the copy engine takes them.
+  bool isAligned() {
+    if (facts_.alignOf(view_) % kAddressBytes != 0)
+      return refuse("the view's address is not known to be a multiple of " + llvm::Twine(kAddressBytes) + " bytes");
+    for (int d = 0; d < rank_; ++d)
+      if (d != unit_ && facts_.strideDivisibility(view_, d) * elementBytes_ % kAddressBytes != 0)
+        return refuse("stride " + llvm::Twine(d) + " of the view is not known to be a multiple of " +
+                      llvm::Twine(kAddressBytes) + " bytes");
+    if (!origin_->arg) {
+      auto made = view_.getDefiningOp<MakeViewOp>();
+      for (auto [d, stride] : llvm::enumerate(made.getStrides()))
+        if (static_cast<int>(d) != unit_ && !isPositive(stride, made, facts_, positive_))
+          return refuse("stride " + llvm::Twine(d) + " of the view is not known to be positive (see assume)");
+    }
+    // Bulk stores write whole units of 16 bytes: one that straddles the view's edge would write past it (seen on an
+    // H200).
+    if (isStore_ && facts_.dimDivisibility(view_, unit_) * elementBytes_ % 16 != 0)
+      return refuse("dim " + llvm::Twine(unit_) + " of the view is not known to be a multiple of 16 bytes");
+    return true;
+  }
+
+  /// Whether rows lie in the buffer as a copy writes, or reads, them.
+  bool fitsBuffer() {
+    const int64_t rows = tile_.rows, rowBytes = tile_.rowBytes();
+    if (rank_ == 1 && rows != 1) return refuse("the view has one dim, the box " + llvm::Twine(rows) + " rows");
+    if (rowBytes % 16 != 0)
+      return refuse("rows of " + llvm::Twine(rowBytes) + " bytes are not a multiple of 16 bytes");
+    if (!tile_.swizzle && (tile_.pitch != rowBytes || type_.slotBytes() % layout::kBulkAlignment != 0))
+      return refuse("a box of " + llvm::Twine(rows) + " rows of " + llvm::Twine(rowBytes) +
+                    " bytes has gaps in shared memory");
+    perRow_ = (tile_.swizzle ? tile_.swizzle : rowBytes) / elementBytes_;
+    if (perRow_ > kMaxBoxDim) return refuse("rows of " + llvm::Twine(perRow_) + " elements are longer than a copy");
+    if (isStore_ && rows % kTmaStoreRows != 0)
+      return refuse(llvm::Twine(rows) + " rows are not a multiple of the " + llvm::Twine(kTmaStoreRows) +
+                    " rows a warpgroup stores");
+    return true;
+  }
+
+  /// Which dims of the box are rows of the buffer, and which are columns beside the contiguous one.
+  bool sortExtents(ArrayRef<int64_t> extents) {
+    rowExtents_ = {tile_.rows};
+    if (extents.empty()) return true;
+    if (minor_ != 1) return refuse("the last dim of a box of more than two dims is not the contiguous one");
+    const int64_t across = isStore_ ? 1 : type_.columnDims(extents);
+    rowExtents_.assign(extents.rbegin() + across, extents.rend());
+    if (across > 1) columnExtents_.assign(extents.rbegin(), extents.rbegin() + across);
+    if (across > 1 && extents.back() % perRow_ != 0)
+      return refuse("copies of " + llvm::Twine(perRow_) + " columns are no parts of the " +
+                    llvm::Twine(extents.back()) + " of the box along its last dim");
+    int64_t product = 1;
+    for (int64_t extent : rowExtents_) product *= extent;
+    if (product != tile_.rows || static_cast<int>(extents.size()) > rank_)
+      return refuse("a box of " + llvm::Twine(product) + " rows in " + llvm::Twine(extents.size()) +
+                    " dims does not fit a buffer of " + llvm::Twine(tile_.rows) + " rows, a view of " +
+                    llvm::Twine(rank_) + " dims");
+    return true;
+  }
+
+  /// How many rows a copy has, and which box they are.
+  bool divideRows(int64_t parts) {
+    const int64_t rows = tile_.rows;
+    perCopy_ = isStore_ ? kTmaStoreRows : rowsPerCopy(rows);
+    if (!isStore_ && partOf(rowExtents_, rows)) perCopy_ = rows;
+    if (perCopy_ && tile_.panels() * (rows / perCopy_) % parts != 0)
+      perCopy_ = rows % (8 * parts) == 0 ? rowsPerCopy(rows / parts) : 0;
+    if (perCopy_ == 0)
+      return refuse(llvm::Twine(rows) + " rows do not split into copies of at most " + llvm::Twine(kMaxBoxDim));
+    const auto part = partOf(rowExtents_, perCopy_);
+    if (!part) return refuse("parts of " + llvm::Twine(perCopy_) + " rows are no boxes of the view");
+    part_ = *part;
+    if (tile_.panels() > 1 && rows % 8 != 0)
+      return refuse(llvm::Twine(rows) + " rows are not a multiple of the 8 rows of a swizzle pattern");
+    return true;
+  }
+
+  /// The contiguous dim, the box's rows from the last dim, the other dims of its columns, then the rest.
+  void addDims(TmaBox& box, bool atOnce) const {
+    size_t at = 0;
+    auto add = [&](int dim, int64_t extent) {
+      box.dims[at] = static_cast<int8_t>(dim);
+      box.map.dims[at] = origin_->dims[dim];
+      box.map.box[at++] = static_cast<uint16_t>(extent);
+    };
+    add(unit_, perRow_);
+    const int firstRow = rank_ - 1 - std::max(1, static_cast<int>(columnExtents_.size()));
+    const int behindRows = firstRow - static_cast<int>(part_.size());
+    if (rank_ > 1) add(columnExtents_.empty() ? rank_ - 2 + (1 - minor_) : firstRow, part_.front());
+    for (int d = firstRow - 1; d > behindRows; --d) add(d, part_[static_cast<size_t>(firstRow - d)]);
+    for (int d = rank_ - 2; d > firstRow; --d) add(d, atOnce ? columnExtents_[static_cast<size_t>(rank_ - 1 - d)] : 1);
+    for (int d = behindRows; d >= 0; --d) add(d, 1);
+  }
+
+  bool addCopies(TmaBox& box, bool atOnce) const {
+    for (int64_t col = 0; col < (atOnce ? perRow_ : tile_.cols); col += perRow_)
+      for (int64_t row = 0; row < tile_.rows; row += perCopy_) {
+        const int64_t inPanel = row * (tile_.swizzle ? tile_.swizzle : tile_.pitch);
+        box.copies.push_back({row, col, col / perRow_ * tile_.rows * tile_.swizzle + inPanel});
+        if (box.copies.back().byte % layout::kBulkAlignment != 0)
+          return refuse("parts of the box would not start at multiples of " + llvm::Twine(layout::kBulkAlignment) +
+                        " bytes in shared memory");
+      }
+    return true;
+  }
+
+  Value view_;
+  SmemType type_;
+  const Facts& facts_;
+  const bool isStore_;
+  const Refusal refuse_;
+  const int rank_, unit_, minor_;  ///< dims of the view, the one of stride 1, and which of the last two that is
+  const int64_t elementBytes_;
+  const layout::SharedTile tile_;
+  std::optional<Origin> origin_;
+  std::optional<DType> dtype_;
+  SmallVector<unsigned> positive_;  ///< arguments that the launch has to find above 0
+  int64_t perRow_ = 0;              ///< elements that a copy has of a row
+  SmallVector<int64_t> rowExtents_, columnExtents_;  ///< from the last dim
+  int64_t perCopy_ = 0;                              ///< rows of a copy
+  std::vector<int64_t> part_;                        ///< their extents, from the last dim
+};
+
+}  // namespace
+
 std::optional<TmaBox> tmaBox(Value view, SmemType type, const Facts& facts, bool isStore, std::string* why,
                              ArrayRef<int64_t> extents, int64_t parts) {
-  Refusal refuse{why};
-  const auto origin = originOf(view);
-  if (!origin) return refuse("the view is neither an argument of the kernel nor made by it");
-  if (isStore && !origin->isOfLaunch()) return refuse("the view is not an argument of the kernel, nor made of some");
-  if (origin->arg && hasNoBulkCopies(origin->arg))
-    return refuse("no tensor map describes the view: a dim repeats, runs backwards or is too large");
-  auto viewType = cast<ViewType>(view.getType());
-  const int rank = static_cast<int>(viewType.getRank());
-  if (rank > 5 || (isStore && rank < 2))
-    return refuse("the view has " + llvm::Twine(rank) + " dims, not " + (isStore ? "2" : "1") + " to 5");
-  auto dtype = dtypeOf(type.getElementType());
-  if (!dtype || *dtype == DType::i1) return refuse("there are no tensor maps of this element type");
-
-  const int unit = facts.unitStrideDim(view), minor = unit - (rank - 2);
-  if (unit < 0) return refuse("no dim of the view is known to have stride 1");
-  if (minor < 0) return refuse("dim " + llvm::Twine(unit) + " of the view has stride 1, but is no dim of the box");
-  if (isStore && minor != 1)
-    return refuse("dim " + llvm::Twine(unit) + " of the view has stride 1; bulk stores write along the last dim");
-  if (minor != type.getMinor())
-    return refuse("the buffer's contiguous dim is " + llvm::Twine(type.getMinor()) + ", the view's is " +
-                  llvm::Twine(minor));
-  const int64_t eb = type.elementBytes();
-  if (facts.alignOf(view) % kAddressBytes != 0)
-    return refuse("the view's address is not known to be a multiple of " + llvm::Twine(kAddressBytes) + " bytes");
-  for (int d = 0; d < rank; ++d)
-    if (d != unit && facts.strideDivisibility(view, d) * eb % kAddressBytes != 0)
-      return refuse("stride " + llvm::Twine(d) + " of the view is not known to be a multiple of " +
-                    llvm::Twine(kAddressBytes) + " bytes");
-  SmallVector<unsigned> positive;
-  if (!origin->arg) {
-    auto made = view.getDefiningOp<MakeViewOp>();
-    for (auto [d, stride] : llvm::enumerate(made.getStrides()))
-      if (static_cast<int>(d) != unit && !isPositive(stride, made, facts, positive))
-        return refuse("stride " + llvm::Twine(d) + " of the view is not known to be positive (see assume)");
-  }
-
-  // Bulk stores write whole units of 16 bytes: one that straddles the view's edge would write past it (seen on an
-  // H200).
-  if (isStore && facts.dimDivisibility(view, unit) * eb % 16 != 0)
-    return refuse("dim " + llvm::Twine(unit) + " of the view is not known to be a multiple of 16 bytes");
-
-  const layout::SharedTile tile = type.slot();
-  const int64_t rows = tile.rows, rowBytes = tile.rowBytes();
-  if (rank == 1 && rows != 1) return refuse("the view has one dim, the box " + llvm::Twine(rows) + " rows");
-  if (rowBytes % 16 != 0) return refuse("rows of " + llvm::Twine(rowBytes) + " bytes are not a multiple of 16 bytes");
-  if (!tile.swizzle && (tile.pitch != rowBytes || type.slotBytes() % layout::kBulkAlignment != 0))
-    return refuse("a box of " + llvm::Twine(rows) + " rows of " + llvm::Twine(rowBytes) +
-                  " bytes has gaps in shared memory");
-  const int64_t perRow = (tile.swizzle ? tile.swizzle : rowBytes) / eb;
-  if (perRow > kMaxBoxDim) return refuse("rows of " + llvm::Twine(perRow) + " elements are longer than a copy");
-  if (isStore && rows % kTmaStoreRows != 0)
-    return refuse(llvm::Twine(rows) + " rows are not a multiple of the " + llvm::Twine(kTmaStoreRows) +
-                  " rows a warpgroup stores");
-  SmallVector<int64_t> rowExtents{rows}, columnExtents;
-  if (!extents.empty()) {
-    if (minor != 1) return refuse("the last dim of a box of more than two dims is not the contiguous one");
-    const int64_t across = isStore ? 1 : type.columnDims(extents);
-    rowExtents.assign(extents.rbegin() + across, extents.rend());
-    if (across > 1) columnExtents.assign(extents.rbegin(), extents.rbegin() + across);
-    if (across > 1 && extents.back() % perRow != 0)
-      return refuse("copies of " + llvm::Twine(perRow) + " columns are no parts of the " + llvm::Twine(extents.back()) +
-                    " of the box along its last dim");
-    int64_t product = 1;
-    for (int64_t extent : rowExtents) product *= extent;
-    if (product != rows || static_cast<int>(extents.size()) > rank)
-      return refuse("a box of " + llvm::Twine(product) + " rows in " + llvm::Twine(extents.size()) +
-                    " dims does not fit a buffer of " + llvm::Twine(rows) + " rows, a view of " + llvm::Twine(rank) +
-                    " dims");
-  }
-  int64_t perCopy = isStore ? kTmaStoreRows : rowsPerCopy(rows);
-  if (!isStore && partOf(rowExtents, rows)) perCopy = rows;
-  if (perCopy && tile.panels() * (rows / perCopy) % parts != 0)
-    perCopy = rows % (8 * parts) == 0 ? rowsPerCopy(rows / parts) : 0;
-  const auto part = perCopy ? partOf(rowExtents, perCopy) : std::nullopt;
-  if (perCopy != 0 && !part)
-    return refuse("parts of " + llvm::Twine(perCopy) + " rows are no boxes of the view");
-  if (perCopy == 0)
-    return refuse(llvm::Twine(rows) + " rows do not split into copies of at most " + llvm::Twine(kMaxBoxDim));
-  if (tile.panels() > 1 && rows % 8 != 0)
-    return refuse(llvm::Twine(rows) + " rows are not a multiple of the 8 rows of a swizzle pattern");
-
-  TmaBox box{type, {}, {}, positive, {}, {}, {columnExtents.begin(), columnExtents.end()}, {}};
-  if (!origin->isOfLaunch()) box.made = view;
-  if (rowExtents.size() > 1) box.rowExtents.assign(rowExtents.begin(), rowExtents.end());
-  if (origin->arg) box.map.param = origin->arg.getArgNumber();
-  if (origin->launch) box.map.param = origin->launch->param, box.map.made = origin->launch->made;
-  box.map.dtype = *dtype;
-  box.map.rank = static_cast<uint8_t>(rank);
-  box.map.swizzle = static_cast<uint8_t>(tile.swizzle);
-  box.map.written = isStore;
-  // Contiguous dim, the box's rows from the last dim, the other dims of its columns, then the rest.
-  size_t at = 0;
-  auto add = [&](int dim, int64_t extent) {
-    box.dims[at] = static_cast<int8_t>(dim);
-    box.map.dims[at] = origin->dims[dim];
-    box.map.box[at++] = static_cast<uint16_t>(extent);
-  };
-  add(unit, perRow);
-  const int firstRow = rank - 1 - std::max(1, static_cast<int>(columnExtents.size()));
-  const int behindRows = firstRow - static_cast<int>(part->size());
-  if (rank > 1) add(columnExtents.empty() ? rank - 2 + (1 - minor) : firstRow, part->front());
-  for (int d = firstRow - 1; d > behindRows; --d) add(d, (*part)[static_cast<size_t>(firstRow - d)]);
-  // Panels of one row of pixels each follow one another as the copy engine would write them: all at once.
-  const bool atOnce = !columnExtents.empty() && columnExtents.front() == perRow && perCopy == rows && parts == 1 &&
-                      llvm::all_of(columnExtents, [](int64_t extent) { return extent <= kMaxBoxDim; });
-  for (int d = rank - 2; d > firstRow; --d) add(d, atOnce ? columnExtents[static_cast<size_t>(rank - 1 - d)] : 1);
-  for (int d = behindRows; d >= 0; --d) add(d, 1);
-  for (int64_t col = 0; col < (atOnce ? perRow : tile.cols); col += perRow)
-    for (int64_t row = 0; row < rows; row += perCopy) {
-      const int64_t inPanel = row * (tile.swizzle ? tile.swizzle : tile.pitch);
-      box.copies.push_back({row, col, col / perRow * rows * tile.swizzle + inPanel});
-      if (box.copies.back().byte % layout::kBulkAlignment != 0)
-        return refuse("parts of the box would not start at multiples of " + llvm::Twine(layout::kBulkAlignment) +
-                      " bytes in shared memory");
-    }
-  return box;
+  return BoxFinder(view, type, facts, isStore, why).find(extents, parts);
 }
 
 std::optional<TmaBox> tmaBox(Value view, ArrayRef<int64_t> shape, Type element, const Facts& facts, bool isStore,

@@ -49,8 +49,9 @@ std::optional<SmallVector<int64_t>> stepsOf(Value tile, int depth = 0) {
     return std::nullopt;
   }
   if (!isa<arith::AddIOp, arith::SubIOp, arith::MulIOp>(op)) return std::nullopt;
-  auto left = stepsOf(op->getOperand(0), depth + 1), right = stepsOf(op->getOperand(1), depth + 1);
-  if (!left || !right) return std::nullopt;
+  auto left = stepsOf(op->getOperand(0), depth + 1);
+  const auto right = left ? stepsOf(op->getOperand(1), depth + 1) : std::nullopt;
+  if (!right) return std::nullopt;
   APInt factor;
   const bool isProduct = isa<arith::MulIOp>(op);
   if (isProduct && (*left != none || *right != none) &&

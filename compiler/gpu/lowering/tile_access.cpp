@@ -417,10 +417,15 @@ class OffsetAccess : public Access {
     return isa_and_nonnull<arith::ExtSIOp, arith::ExtUIOp>(offsets.getDefiningOp());
   }
   static bool isInvariant(Value value, LoopLikeOpInterface loop) {
-    if (loop.isDefinedOutsideOfLoop(value)) return true;
+    llvm::DenseSet<Value> seen;
+    return isInvariant(value, loop, seen);
+  }
+  /// What was `seen` before is looked at no more: anything else ends the search.
+  static bool isInvariant(Value value, LoopLikeOpInterface loop, llvm::DenseSet<Value>& seen) {
+    if (loop.isDefinedOutsideOfLoop(value) || !seen.insert(value).second) return true;
     Operation* op = value.getDefiningOp();
     return op && isMemoryEffectFree(op) && !op->getNumRegions() &&
-           llvm::all_of(op->getOperands(), [&](Value v) { return isInvariant(v, loop); });
+           llvm::all_of(op->getOperands(), [&](Value v) { return isInvariant(v, loop, seen); });
   }
 
   llvm::Value* ptr_;

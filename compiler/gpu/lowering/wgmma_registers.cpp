@@ -16,11 +16,11 @@ namespace {
 // ---- what threads computed
 
 /// Computed anew in every iteration of the loop: not from values that stay the same.
-bool variesIn(mlir::Operation* loop, mlir::Value value) {
-  if (!loop->isAncestor(value.getParentRegion()->getParentOp())) return false;
+bool variesIn(mlir::Operation* loop, mlir::Value value, DenseSet<mlir::Value>& seen) {
+  if (!loop->isAncestor(value.getParentRegion()->getParentOp()) || !seen.insert(value).second) return false;
   mlir::Operation* op = value.getDefiningOp();
   if (!op || op->getNumRegions() > 0 || !mlir::isPure(op)) return true;
-  return llvm::any_of(op->getOperands(), [&](mlir::Value operand) { return variesIn(loop, operand); });
+  return llvm::any_of(op->getOperands(), [&](mlir::Value operand) { return variesIn(loop, operand, seen); });
 }
 
 /// The registers of a first operand are needed behind the product, too.
@@ -32,7 +32,8 @@ bool outlivesProduct(MmaOp op) {
   if (llvm::count(op->getOperands(), op.getA()) > 1) return true;
   mlir::Operation* loop = op->getParentOp();
   while (loop && !mlir::isa<mlir::LoopLikeOpInterface, WorkLoopOp>(loop)) loop = loop->getParentOp();
-  return loop && !variesIn(loop, op.getA());
+  DenseSet<mlir::Value> seen;
+  return loop && !variesIn(loop, op.getA(), seen);
 }
 
 /// Elements that threads hold of accumulators.

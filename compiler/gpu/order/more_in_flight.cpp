@@ -141,29 +141,34 @@ class MoreInFlight {
 
   /// The load reads another place in every iteration, and iterations ahead can tell which.
   bool moves(Operation* load) {
-    bool varies = false;
-    llvm::DenseMap<Value, int> open;
+    Way way;
     for (Value operand : load->getOperands())
-      if (!isKnownAhead(operand, 0, open, varies)) return false;
-    return varies;
+      if (!isKnownAhead(operand, 0, way)) return false;
+    return way.varies;
   }
 
-  /// `loads`: how many lie between what was asked for and the value. `open`: the same for carried values on the way.
-  bool isKnownAhead(Value value, int loads, llvm::DenseMap<Value, int>& open, bool& varies) {
+  /// What was met between a load and what its address is made of.
+  struct Way {
+    bool varies = false;
+    llvm::DenseMap<Value, int> carried;           ///< with the loads in front of them
+    llvm::DenseSet<std::pair<Value, int>> known;  ///< each is looked at once: sums of sums have 2^depth ways
+  };
+  /// `loads`: how many lie between what was asked for and the value.
+  bool isKnownAhead(Value value, int loads, Way& way) {
     if (!value || loop_.isDefinedOutsideOfLoop(value)) return true;
-    if (value == loop_.getInductionVar()) return varies = true;
+    if (value == loop_.getInductionVar()) return way.varies = true;
     if (auto arg = dyn_cast<BlockArgument>(value)) {
       if (arg.getOwner() != loop_.getBody()) return false;
-      varies = true;
+      way.varies = true;
       // Back where it began: a step that arithmetic makes can be made several times, one that memory says cannot.
-      if (auto [it, isNew] = open.try_emplace(value, loads); !isNew) return it->second == loads;
-      return isKnownAhead(loop_.getYieldedValues()[arg.getArgNumber() - 1], loads, open, varies);
+      if (auto [it, isNew] = way.carried.try_emplace(value, loads); !isNew) return it->second == loads;
+      return isKnownAhead(loop_.getYieldedValues()[arg.getArgNumber() - 1], loads, way);
     }
+    if (!way.known.insert({value, loads}).second) return true;
     Operation* op = value.getDefiningOp();
     if (op->getBlock() != loop_.getBody() || !(isRead(op) ? canMove(op) : isArithmetic(op))) return false;
-    return llvm::all_of(op->getOperands(), [&](Value operand) {
-      return isKnownAhead(operand, loads + isRead(op), open, varies);
-    });
+    return llvm::all_of(op->getOperands(),
+                        [&](Value operand) { return isKnownAhead(operand, loads + isRead(op), way); });
   }
 
   /// Words that a thread computes, roughly its instructions.

@@ -90,7 +90,8 @@ class Fetcher {
     llvm::SetVector<Operation*> all;
     auto add = [&](Value operand) {
       llvm::SetVector<Operation*> loads;
-      if (tileType(operand) && madeOfLoads(loop, operand, loads)) all.insert(loads.begin(), loads.end());
+      llvm::DenseSet<Value> seen;
+      if (tileType(operand) && madeOfLoads(loop, operand, loads, seen)) all.insert(loads.begin(), loads.end());
     };
     loop.getBody()->walk<WalkOrder::PreOrder>([&](Operation* op) {
       if (isa<LoopLikeOpInterface>(op)) return WalkResult::skip();
@@ -108,8 +109,9 @@ class Fetcher {
            !isa<Float8E4M3FNType, Float8E5M2Type>(getElementTypeOrSelf(load->getResult(0).getType()));
   }
 
-  bool madeOfLoads(scf::ForOp loop, Value value, llvm::SetVector<Operation*>& loads) {
+  bool madeOfLoads(scf::ForOp loop, Value value, llvm::SetVector<Operation*>& loads, llvm::DenseSet<Value>& seen) {
     if (!loop.getRegion().isAncestor(value.getParentRegion()) || !tileType(value)) return true;
+    if (!seen.insert(value).second) return true;  // looked at: one that is made of something else ends the search
     Operation* op = value.getDefiningOp();
     if (!op || op->getParentOfType<LoopLikeOpInterface>() != loop) return false;
     if (isa<LoadOp, GatherOp>(op))
@@ -118,7 +120,7 @@ class Fetcher {
         !isa<arith::ConstantOp, BroadcastOp, ReshapeOp, TransOp, SplatOp, CatOp, ExtractOp, TakeOp, IotaOp, ReduceOp,
              ScanOp>(op))
       return false;
-    return llvm::all_of(op->getOperands(), [&](Value v) { return madeOfLoads(loop, v, loads); });
+    return llvm::all_of(op->getOperands(), [&](Value v) { return madeOfLoads(loop, v, loads, seen); });
   }
 
   llvm::SetVector<Operation*> loadsOfStagedLoop(scf::ForOp loop) {
@@ -171,15 +173,18 @@ class Fetcher {
   }
 
   /// How far an index moves on from one iteration to the next: counted up, or down from where it begins (`n - 1 - i`).
-  static std::optional<int64_t> advance(scf::ForOp loop, Value index) {
+  static std::optional<int64_t> advance(scf::ForOp loop, Value index, int depth = 0) {
     if (loop.isDefinedOutsideOfLoop(index)) return 0;
     APInt step;
     if (index == loop.getInductionVar())
       return matchPattern(loop.getStep(), m_ConstantInt(&step)) ? std::optional(step.getSExtValue()) : std::nullopt;
     Operation* op = index.getDefiningOp();
     if (!isa_and_nonnull<arith::AddIOp, arith::SubIOp>(op)) return std::nullopt;
-    const auto left = advance(loop, op->getOperand(0)), right = advance(loop, op->getOperand(1));
-    if (!left || !right) return std::nullopt;
+    constexpr int kDeepest = 10;  // sums of sums have 2^depth ways to the counter
+    if (depth == kDeepest) return std::nullopt;
+    const auto left = advance(loop, op->getOperand(0), depth + 1);
+    const auto right = left ? advance(loop, op->getOperand(1), depth + 1) : std::nullopt;
+    if (!right) return std::nullopt;
     return isa<arith::AddIOp>(op) ? *left + *right : *left - *right;
   }
 

@@ -122,8 +122,8 @@ bool RotationPlan::closeDelayed() {
 /// With the products that feed its accumulator: their results have a user that stays.
 void RotationPlan::dropProduct(MmaOp product) {
   delayed_.remove(product);
-  Operation* before = defInBody(product.getAcc());
-  if (before && delayed_.contains(before)) dropProduct(asyncProduct(before));
+  const MmaOp before = asyncProduct(defInBody(product.getAcc()));
+  if (before && delayed_.contains(before)) dropProduct(before);
 }
 
 /// What delayed ops take from the rest of their iteration. Tiles are the products' operands only: others would cost

@@ -352,11 +352,16 @@ class FlattenLoopsPass : public PassWrapper<FlattenLoopsPass, OperationPass<func
 
   /// Nothing but operands is computed from the matrix: fetch_ahead copies it to shared memory.
   static bool isForOperands(Operation* op) {
+    llvm::DenseSet<Operation*> seen;
+    return isForOperands(op, seen);
+  }
+  static bool isForOperands(Operation* op, llvm::DenseSet<Operation*>& seen) {
+    if (!seen.insert(op).second) return true;
     return cast<RankedTensorType>(op->getResult(0).getType()).getRank() == 2 && !op->use_empty() &&
            llvm::all_of(op->getUsers(), [&](Operation* user) {
              if (isa<ShareOp>(user)) return true;
              if (auto product = dyn_cast<MmaOp>(user)) return product.getAcc() != op->getResult(0);
-             return (user->hasTrait<OpTrait::Elementwise>() || isa<TransOp>(user)) && isForOperands(user);
+             return (user->hasTrait<OpTrait::Elementwise>() || isa<TransOp>(user)) && isForOperands(user, seen);
            });
   }
 

@@ -84,8 +84,8 @@ class BoxRaiser {
 
   // ---- offsets and masks
 
-  /// Adds a part of an address: multiples of the stride count rows.
-  void addOffset(LinearForm& rows, LinearForm& columns, Value v, int64_t factor) const {
+  /// Adds a part of an address: multiples of the stride count rows. `left`: operations that may still be taken apart.
+  void addOffset(LinearForm& rows, LinearForm& columns, Value v, int64_t factor, int& left) const {
     v = numberBehind(v);
     if (auto c = getConstantIntValue(v)) {
       const int64_t all = factor * *c;
@@ -93,19 +93,20 @@ class BoxRaiser {
       return void(isOfRows ? rows.constant += all / *strideNumber_ : columns.constant += all);
     }
     if (v == stride_) return void(rows.constant += factor);
-    if (auto add = v.getDefiningOp<arith::AddIOp>()) {
-      addOffset(rows, columns, add.getLhs(), factor);
-      return addOffset(rows, columns, add.getRhs(), factor);
+    const bool isTakenApart = --left >= 0 && !wrapsSoon(v);
+    if (auto add = v.getDefiningOp<arith::AddIOp>(); add && isTakenApart) {
+      addOffset(rows, columns, add.getLhs(), factor, left);
+      return addOffset(rows, columns, add.getRhs(), factor, left);
     }
-    if (auto sub = v.getDefiningOp<arith::SubIOp>()) {
-      addOffset(rows, columns, sub.getLhs(), factor);
-      return addOffset(rows, columns, sub.getRhs(), -factor);
+    if (auto sub = v.getDefiningOp<arith::SubIOp>(); sub && isTakenApart) {
+      addOffset(rows, columns, sub.getLhs(), factor, left);
+      return addOffset(rows, columns, sub.getRhs(), -factor, left);
     }
-    if (auto mul = v.getDefiningOp<arith::MulIOp>()) {
+    if (auto mul = v.getDefiningOp<arith::MulIOp>(); mul && isTakenApart) {
       Value a = mul.getLhs(), b = mul.getRhs();
       if (stride_ && numberBehind(a) == stride_) std::swap(a, b);
       if (stride_ && numberBehind(b) == stride_) return addSum(rows, a, factor);
-      if (auto c = getConstantIntValue(b)) return addOffset(rows, columns, a, factor * *c);
+      if (auto c = getConstantIntValue(b)) return addOffset(rows, columns, a, factor * *c, left);
     }
     if (strideNumber_ && factor % *strideNumber_ == 0) return addSum(rows, v, factor / *strideNumber_);
     addSum(columns, v, factor);
@@ -227,7 +228,8 @@ class BoxRaiser {
     LinearForm &rows = sides_[1 - unit_].place, &columns = sides_[unit_].place;
     for (;;) {
       if (auto add = pointer.getDefiningOp<PtrAddOp>()) {
-        addOffset(rows, columns, add.getOffset(), 1);
+        int left = kMostParts;
+        addOffset(rows, columns, add.getOffset(), 1, left);
         pointer = add.getPtr();
         continue;
       }
@@ -246,7 +248,8 @@ class BoxRaiser {
     while (next != arg) {
       auto add = next.getDefiningOp<PtrAddOp>();
       if (!add) return false;
-      addOffset(rows, columns, add.getOffset(), 1);
+      int left = kMostParts;
+      addOffset(rows, columns, add.getOffset(), 1, left);
       next = add.getPtr();
     }
     const auto step = getConstantIntValue(loop.getStep());

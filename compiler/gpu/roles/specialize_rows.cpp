@@ -31,15 +31,20 @@ bool isForProducts(LoadSharedOp staged) {
 }
 
 /// Computed from the program's place and the loops' counters alone: the producer does the same at no cost.
-bool isKnownAhead(Value index) {
+bool isKnownAhead(Value index, llvm::DenseSet<Value>& seen) {
+  if (!seen.insert(index).second) return true;  // looked at: anything else ends the search
   if (auto arg = dyn_cast<BlockArgument>(index)) {
     auto loop = dyn_cast<scf::ForOp>(arg.getOwner()->getParentOp());
     return loop ? arg == loop.getInductionVar() : isa<func::FuncOp>(arg.getOwner()->getParentOp());
   }
   Operation* op = index.getDefiningOp();
-  return op->getNumRegions() == 0 && isMemoryEffectFree(op) && llvm::all_of(op->getOperands(), [](Value operand) {
-           return !isa<RankedTensorType>(operand.getType()) && isKnownAhead(operand);
+  return op->getNumRegions() == 0 && isMemoryEffectFree(op) && llvm::all_of(op->getOperands(), [&](Value operand) {
+           return !isa<RankedTensorType>(operand.getType()) && isKnownAhead(operand, seen);
          });
+}
+bool isKnownAhead(Value index) {
+  llvm::DenseSet<Value> seen;
+  return isKnownAhead(index, seen);
 }
 
 /// The number of a group of columns: the loop's counter, where tiles lie at multiples of it, or a quotient (t / 128).
@@ -140,7 +145,8 @@ llvm::DenseSet<Operation*> fetchTilesOf(func::FuncOp func, const Facts& facts,
                                         llvm::function_ref<bool(Block&)> isLoop) {
   SmallVector<std::pair<LoadOp, SmemType>> tiles;
   func.walk([&](LoadOp load) {
-    if (!isa<scf::ForOp>(load->getParentOp()) || !llvm::all_of(load.getIndices(), isKnownAhead)) return;
+    const bool isAhead = llvm::all_of(load.getIndices(), [](Value index) { return isKnownAhead(index); });
+    if (!isa<scf::ForOp>(load->getParentOp()) || !isAhead) return;
     if (!isLoop(*load->getBlock())) return;
     if (SmemType type = tileType(load, facts)) tiles.push_back({load, type});
   });

@@ -69,11 +69,11 @@ int64_t strideOf(Value index, scf::ForOp loop, int64_t step) {
   if (isa<arith::ExtSIOp, arith::ExtUIOp, arith::IndexCastOp, AssumeOp>(op))
     return strideOf(op->getOperand(0), loop, step);
   if (isa<arith::AddIOp, arith::SubIOp>(op)) {
-    int64_t a = strideOf(op->getOperand(0), loop, step), b = strideOf(op->getOperand(1), loop, step);
-    // The rest of the sum must not depend on the loop.
-    if (a && !b && !contains(loop, op->getOperand(1))) return a;
-    if (b && !a && !contains(loop, op->getOperand(0))) return isa<arith::SubIOp>(op) ? -b : b;
-    return 0;
+    // One part of the sum must not depend on the loop.
+    if (!contains(loop, op->getOperand(1))) return strideOf(op->getOperand(0), loop, step);
+    if (contains(loop, op->getOperand(0))) return 0;
+    const int64_t grows = strideOf(op->getOperand(1), loop, step);
+    return isa<arith::SubIOp>(op) ? -grows : grows;
   }
   if (auto mul = dyn_cast<arith::MulIOp>(op)) {
     APInt factor;
