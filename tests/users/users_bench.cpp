@@ -1,13 +1,15 @@
 // users_bench.cpp - times the kernels of this folder at full size: users_bench [NAME...]; `users_bench asm [NAME...]`
 // says what the assembler makes of them (the cubins go to a FOLDER/ named among the names; no_sm_80=1 leaves a target
-// out), `users_bench check [NAME...]` compares small problems with their references on the default device. FIELD=VALUE
-// changes a configuration where its case asks for it (Env::field).
+// out), `users_bench check [NAME...]` compares small problems with their references on the default device, `users_bench
+// full FOLDER/ [NAME...]` runs of problems at full size, and with TILE_GPU_TARGET=sm_80 before or after it two targets
+// (full_size.h). FIELD=VALUE changes a configuration where its case asks for it (Env::field).
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <fstream>
 
 #include "compiler/targets/sass_in_flight.h"
+#include "tests/users/full_size.h"
 #include "tests/users/use.h"
 #include "tools/bench/timing.h"
 
@@ -79,8 +81,9 @@ void time(const Case& c, const std::shared_ptr<Device>& device, Env env) {
 
 int main(int argc, char** argv) {
   std::vector<std::string> words(argv + 1, argv + argc);
-  const bool only_assemble = !words.empty() && words[0] == "asm", only_check = !words.empty() && words[0] == "check";
-  if (only_assemble || only_check) words.erase(words.begin());
+  const std::string mode = words.empty() ? "" : words[0];
+  const bool only_assemble = mode == "asm", only_check = mode == "check", at_full_size = mode == "full";
+  if (only_assemble || only_check || at_full_size) words.erase(words.begin());
   std::string folder;
   if (const auto it = std::find_if(words.begin(), words.end(), [](const auto& w) { return w.ends_with('/'); });
       it != words.end())
@@ -98,6 +101,8 @@ int main(int argc, char** argv) {
         assemble(c, env, folder);
       else if (only_check)
         failures += !check(c, default_device().value_or_throw(), env);
+      else if (at_full_size)
+        compare_at_full_size(c, default_device().value_or_throw(), env, folder);
       else
         time(c, default_device().value_or_throw(), env);
     } catch (const std::exception& e) {
