@@ -333,6 +333,7 @@ class Math : public SharedFunctions<Math>, public ErrorFunctions<Math>, public G
   Value* halfTurn(Value* v) {
     return polynomial(v, {1.0, -1.644934062e+00, 8.117421955e-01, -1.907478953e-01, 2.611743763e-02, -2.237178600e-03});
   }
+  Value* log1pOfPositive(Value* x) { return log1p(x, /*isNeverNegative=*/true); }
   Value* exp2OfParts(Value* f, Value* low) { return exp2(b.CreateFAdd(f, low)); }
   Value* halfExp(Value* x) {  // e^x / 2
     return quick ? quick->exp2(b, fma(x, constant(1.44269504088896341), constant(-1.0))) : exp(x, -1);

@@ -67,7 +67,7 @@ class Math64 : public SharedFunctions<Math64>,
   }
   /// As in f32: 1 + x only says which power of two 2^e it is near to, and f = x / 2^e + (1 / 2^e - 1) loses nothing
   /// that matters.
-  Value* log1p(Value* x) {
+  Value* log1p(Value* x, bool isNeverNegative = false) {
     constexpr uint64_t kFour = 0x4010000000000000, kExponent = 0xfff0000000000000;
     auto asNumber = [&](Value* bits) { return b.CreateBitCast(bits, f64); };
     Value* u = add(x, constant(1.0));
@@ -76,7 +76,9 @@ class Math64 : public SharedFunctions<Math64>,
     Value* less = fma(asNumber(b.CreateSub(integer(kFour), e)), constant(0.25), constant(-1.0));
     Value* f = add(asNumber(b.CreateSub(b.CreateBitCast(x, i64), e)), less);
     Value* count = b.CreateSIToFP(b.CreateAShr(upperWord(e), 20), f64);
-    return fixLog(u, copysign(logOfParts(count, f, 0), x));  // of -0, too
+    Value* y = logOfParts(count, f, 0);
+    if (isNeverNegative) return b.CreateSelect(b.CreateFCmpOLT(u, infinity()), y, u);
+    return fixLog(u, copysign(y, x));  // of -0, too
   }
   /// Of 2^e (1 + f).
   Value* logOfParts(Value* e, Value* f, double base) {
@@ -338,6 +340,7 @@ class Math64 : public SharedFunctions<Math64>,
     return exp2Reduced(sum, add(sub(f, sub(sum, taken)), sub(low, taken)));
   }
   Value* timesPowerOfTwo(Value* x, Value* n) { return scaled(x, nearest(add(n, constant(kRound))).first); }
+  Value* log1pOfPositive(Value* x) { return log1p(x, /*isNeverNegative=*/true); }
   Value* halfExp(Value* x) { return exp(x, -1); }
   Value* quotient(Value* x, Value* y) { return b.CreateFDiv(x, y); }
   Value* reciprocal(Value* x) { return b.CreateFDiv(constant(1.0), x); }
