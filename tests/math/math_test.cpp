@@ -351,6 +351,35 @@ TEST(Math64, RemainderIsExact) {
   checkRemainder<double>(f64, 2000);
 }
 
+// By constants that are powers of two there is no loop.
+template <class T>
+void checkRemainderOf(llvm::Type* (*type)(llvm::LLVMContext&), double divisor) {
+  Compiled f(type, type, 1, [&](llvm::IRBuilder<>& b, std::vector<llvm::Value*> a) {
+    return mathOp<mlir::arith::RemFOp>(2, sizeof(T) == 8)(b, {a[0], llvm::ConstantFP::get(a[0]->getType(), divisor)});
+  });
+  using Limits = std::numeric_limits<T>;
+  std::vector<T> x{T(0), T(-0.0), Limits::infinity(), Limits::quiet_NaN(), Limits::max(), -Limits::max(), Limits::min(),
+                   -Limits::denorm_min()};
+  for (int i = -40; i < 40; ++i)
+    for (T off : {T(0), T(0.3), T(1e-6)}) x.push_back(static_cast<T>(divisor * i / 4) + off);
+  for (int e = -120; e < 120; ++e) x.push_back(std::ldexp(T(e % 2 ? -1.2345678 : 1.7654321), e));
+  for (size_t i = 0; i + kLanes <= x.size(); i += kLanes) {
+    T out[kLanes];
+    f(&x[i], &x[i], out);
+    for (size_t l = 0; l < kLanes; ++l) {
+      const T want = std::fmod(x[i + l], static_cast<T>(divisor));
+      const bool same = out[l] == want && std::signbit(out[l]) == std::signbit(want);
+      EXPECT_TRUE(std::isnan(want) ? std::isnan(out[l]) : same) << x[i + l] << " % " << divisor << " gave " << out[l];
+    }
+  }
+}
+TEST(Math, RemainderOfPowersOfTwo) {
+  for (double divisor : {1.0, -2.0, 4.0, 0.5, 3.0, 0x1p23, 0x1p100, 0x1p101}) {
+    checkRemainderOf<float>(f32, divisor);
+    checkRemainderOf<double>(f64, divisor);
+  }
+}
+
 TEST(Fp8, ConversionsAgreeWithTheFormats) {
   for (auto kind : {Fp8::e4m3, Fp8::e5m2}) {
     Compiled widen(i8, f32, 1, [kind](llvm::IRBuilder<>& b, std::vector<llvm::Value*> a) { return fp8ToF32(b, a[0], kind); });
