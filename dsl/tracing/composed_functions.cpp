@@ -48,18 +48,21 @@ class Floats {
   mlir::Value lessWholeTurns(mlir::Value x) {
     return fma(make<math::RoundEvenOp>(mul(x, constant(0.5))), constant(-2.0), x);
   }
-  /// The sine of r half turns, |r| <= 1/2. In f32 within 2 ulp, 1 at 1/2: pi r and a minimax polynomial of its rest,
-  /// which needs no wider numbers as the reduction of a sine's argument does.
+  /// The sine of r half turns, |r| <= 1/2. Within 2 ulp, 1 at 1/2: pi r and a minimax polynomial of its rest, which needs
+  /// no reduction as a sine's argument does. Of pi as the sum of two numbers the second leads the polynomial.
   mlir::Value sineOfHalfTurns(mlir::Value r) {
-    if (!isDouble()) {
-      constexpr double kPi = 3.1415927410125732, kRest = -8.742277657347586e-08;  // pi as the sum of two floats
-      mlir::Value s = mul(r, r), p = constant(-0.0070282131396118015);
-      for (double c : {0.08205069186232271, -0.5992523988721069, 2.550163359064923, -5.167712767487076, kRest})
-        p = fma(p, s, constant(c));
-      return fma(r, constant(kPi), mul(r, p));
-    }
-    constexpr double kLow = 1.2246467991473532e-16;  // of pi
-    return make<math::SinOp>(fma(r, constant(M_PI), mul(r, constant(kLow))));
+    mlir::Value s = mul(r, r), p;
+    auto polynomial = [&](std::initializer_list<double> c) {  // the highest power first
+      for (double v : c) p = p ? fma(p, s, constant(v)) : constant(v);
+    };
+    if (isDouble())
+      polynomial({-0x1.f17a107b27823p-26, 0x1.aef0f4c9fbbfap-21, -0x1.6fbddd29885b6p-16, 0x1.e8f47a9f55705p-12,
+                  -0x1.e307508fbd3a3p-8, 0x1.50783488f9be5p-4, -0x1.32d2cce62da41p-1, 0x1.466bc6775ab14p+1,
+                  -0x1.4abbce625be53p+2, 0x1.1a62633145c07p-53});
+    else
+      polynomial({-0.0070282131396118015, 0.08205069186232271, -0.5992523988721069, 2.550163359064923,
+                  -5.167712767487076, -8.742277657347586e-08});
+    return fma(r, constant(isDouble() ? M_PI : 3.1415927410125732), mul(r, p));
   }
 
  private:
