@@ -140,10 +140,15 @@ class Math : public SharedFunctions<Math>, public ErrorFunctions<Math>, public G
   }
 
   Value* cbrt(Value* x) {
-    Value *a = abs(x), *tiny = b.CreateFCmpOLT(a, constant(0x1p-126));
-    a = b.CreateFMul(a, b.CreateSelect(tiny, constant(0x1p24), constant(1.0)));
-    Value* y = cubeRootFrom(a, roughInverseCubeRoot(a));
-    y = b.CreateFMul(y, b.CreateSelect(tiny, constant(0x1p-8), constant(1.0)));
+    Value *a = abs(x), *y = nullptr;
+    if (quick) {  // within 2^-18 of the root
+      y = cubeRootFrom(a, quick->exp2(b, b.CreateFMul(quick->log2(b, a), constant(-1.0 / 3))));
+    } else {
+      Value* tiny = b.CreateFCmpOLT(a, constant(0x1p-126));
+      a = b.CreateFMul(a, b.CreateSelect(tiny, constant(0x1p24), constant(1.0)));
+      y = cubeRootFrom(a, roughInverseCubeRoot(a));
+      y = b.CreateFMul(y, b.CreateSelect(tiny, constant(0x1p-8), constant(1.0)));
+    }
     Value* self = b.CreateOr(b.CreateFCmpOEQ(x, constant(0.0)), b.CreateFCmpUEQ(a, infinity()));
     return b.CreateSelect(self, x, copysign(y, x));
   }

@@ -48,6 +48,9 @@ struct Approximate : QuickParts {
   Value* exp2(llvm::IRBuilderBase& b, Value* x) const override {
     return b.CreateIntrinsic(llvm::Intrinsic::nvvm_ex2_approx_ftz, {b.getFloatTy()}, {x});
   }
+  Value* log2(llvm::IRBuilderBase& b, Value* x) const override {
+    return b.CreateIntrinsic(b.getFloatTy(), llvm::Intrinsic::nvvm_lg2_approx_f, {x});
+  }
   // The hardware's reciprocal is within one unit everywhere; a quotient needs its range reduced first.
   Value* reciprocal(llvm::IRBuilderBase& b, Value* x) const override {
     return b.CreateIntrinsic(b.getFloatTy(), llvm::Intrinsic::nvvm_rcp_approx_ftz_f, {x});
