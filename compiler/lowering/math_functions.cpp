@@ -231,6 +231,9 @@ class Math : public SharedFunctions<Math>, public ErrorFunctions<Math>, public G
   /// exp2(y * log2 |x|) with the logarithm and the product as sums of two floats (machines without many f64 units need
   /// no f64), then C's special cases.
   Value* pow(Value* x, Value* y) {
+    if (auto* c = llvm::dyn_cast<llvm::ConstantFP>(x); c && quick)
+      if (const double base = c->getValueAPF().convertToFloat(); base > 0 && base != 1 && std::isfinite(base))
+        return powOfConstant(base, y);
     auto [log, logLow] = log2InParts(abs(x));
     Value* t = b.CreateFMul(y, log);
     Value* tLow = fma(y, logLow, fma(y, log, b.CreateFNeg(t)));
@@ -248,6 +251,24 @@ class Math : public SharedFunctions<Math>, public ErrorFunctions<Math>, public G
     Value* power = powers ? powers->scale(b, e, whole) : scaleByPowerOfTwo(e, n);
     // |x| zero or infinite: the logarithm above is finite there.
     return powAsInC(b, x, y, power);
+  }
+  /// base^y = 2^(n + f) for a positive number other than 1, n whole: 2^n is normal, and f takes what is beyond.
+  Value* powOfConstant(double base, Value* y) {
+    // The first part is cut off, so that both have one sign: their products with infinities do, too.
+    const double log = std::log2(base);
+    float first = static_cast<float>(log);
+    if (std::fabs(first) > std::fabs(log)) first = std::nextafter(first, 0.0f);
+    auto limited = [&](Value* v, llvm::Intrinsic::ID id, double bound) {
+      return b.CreateBinaryIntrinsic(id, v, constant(bound));
+    };
+    Value* t = b.CreateFMul(y, constant(first));
+    t = limited(limited(t, llvm::Intrinsic::maxnum, -126), llvm::Intrinsic::minnum, 127);  // f of NaN is NaN
+    constexpr double kRoundWithBias = 0x1.8p23 + 127;  // rounds to an integer, its exponent's bits in the lowest place
+    Value* sum = b.CreateFAdd(t, constant(kRoundWithBias));
+    Value* power = b.CreateBitCast(b.CreateShl(b.CreateBitCast(sum, i32), 23), f32);
+    Value* f = fma(y, constant(first), b.CreateFNeg(b.CreateFSub(sum, constant(kRoundWithBias))));
+    if (log != first) f = fma(y, constant(log - first), f);
+    return b.CreateFMul(quick->exp2(b, f), power);
   }
 
  private:
