@@ -48,8 +48,8 @@ class Floats {
   mlir::Value lessWholeTurns(mlir::Value x) {
     return fma(make<math::RoundEvenOp>(mul(x, constant(0.5))), constant(-2.0), x);
   }
-  /// The sine of r half turns, |r| <= 1/2. Within 2 ulp, 1 at 1/2: pi r and a minimax polynomial of its rest, which needs
-  /// no reduction as a sine's argument does. Of pi as the sum of two numbers the second leads the polynomial.
+  /// The sine of r half turns, |r| <= 1/2. Within 2 ulp, 1 at 1/2: pi r and a minimax polynomial of its rest, which
+  /// needs no reduction as a sine's argument does. Of pi as the sum of two numbers the second leads the polynomial.
   mlir::Value sineOfHalfTurns(mlir::Value r) {
     mlir::Value s = mul(r, r), p;
     auto polynomial = [&](std::initializer_list<double> c) {  // the highest power first
