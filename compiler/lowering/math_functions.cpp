@@ -67,6 +67,13 @@ class Math : public SharedFunctions<Math>, public ErrorFunctions<Math>, public G
   /// log(x) as exponent * log_base(2) + log_base(mantissa).
   Value* log(Value* x, double base) {
     auto [e, f] = splitMantissa(x);
+    return fixLog(x, logOfParts(e, f, base));
+  }
+  Value* logOfPositive(Value* x, bool mayBeTiny) {
+    auto [e, f] = splitMantissa(x, mayBeTiny);
+    return logOfParts(e, f, 0);
+  }
+  Value* logOfParts(Value* e, Value* f, double base) {
     Value* f2 = b.CreateFMul(f, f);
     Value* p = cubicTail(f);
     Value* tail = fma(b.CreateFMul(f, f2), p, b.CreateFMul(f2, constant(-0.5)));  // log1p(f) - f
@@ -81,7 +88,7 @@ class Math : public SharedFunctions<Math>, public ErrorFunctions<Math>, public G
       y = fma(e, constant(0.693359375), b.CreateFAdd(y, f));
       if (base == 10.0) y = b.CreateFMul(y, constant(0.434294481903251828));
     }
-    return fixLog(x, y);
+    return y;
   }
 
   /// log(1 + x) without the quotient that a rounded sum would need: 1 + x only says which power of two 2^e it is near
@@ -336,8 +343,9 @@ class Math : public SharedFunctions<Math>, public ErrorFunctions<Math>, public G
          -5.550562175e-09, -8.056502465e-10, 2.063977088e-10, -3.057103570e-11, 1.781491798e-12});
     Value* y = b.CreateSelect(b.CreateFCmpOLT(w, constant(5.0)), near, middle);
     if (!isFar) return y;
-    Value* root = b.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, w);
-    Value* inverse = b.CreateFDiv(constant(1.0), root);
+    Value *root = sqrt(w), *inverse = reciprocal(root);
+    if (quick)  // a step of Newton's: the result has the root's error
+      root = fma(fma(b.CreateFNeg(root), root, w), b.CreateFMul(inverse, constant(0.5)), root);
     Value* far = polynomial(b.CreateFSub(inverse, constant(1.737804878e-01)),
                             {9.752408319e-01, -1.990293270e-01, -8.242299651e-02, 9.015467419e-01, -1.525799895e+00,
                              2.913497381e+00, -9.816479180e+00, 3.969537931e+01});
@@ -413,9 +421,9 @@ class Math : public SharedFunctions<Math>, public ErrorFunctions<Math>, public G
 
   static constexpr uint32_t kSqrtHalf = 0x3f3504f3;
   /// x = 2^e * (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)), for positive finite x; subnormals are scaled up first.
-  std::pair<Value*, Value*> splitMantissa(Value* x) {
-    Value* tiny = b.CreateFCmpOLT(x, constant(0x1p-126));
-    x = b.CreateSelect(tiny, b.CreateFMul(x, constant(0x1p23)), x);
+  std::pair<Value*, Value*> splitMantissa(Value* x, bool mayBeTiny = true) {
+    Value* tiny = mayBeTiny ? b.CreateFCmpOLT(x, constant(0x1p-126)) : nullptr;
+    if (tiny) x = b.CreateSelect(tiny, b.CreateFMul(x, constant(0x1p23)), x);
     auto i = [&](uint32_t v) { return llvm::ConstantInt::get(i32, v); };
     Value* bits = b.CreateSub(b.CreateBitCast(x, i32), i(kSqrtHalf));
     Value* e = b.CreateSIToFP(b.CreateAShr(bits, 23), f32);

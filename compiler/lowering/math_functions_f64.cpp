@@ -65,6 +65,10 @@ class Math64 : public SharedFunctions<Math64>,
     auto [e, f] = splitMantissa(x);
     return fixLog(x, logOfParts(e, f, base));
   }
+  Value* logOfPositive(Value* x, bool mayBeTiny) {
+    auto [e, f] = splitMantissa(x, mayBeTiny);
+    return logOfParts(e, f, 0);
+  }
   /// As in f32: 1 + x only says which power of two 2^e it is near to, and f = x / 2^e + (1 / 2^e - 1) loses nothing
   /// that matters.
   Value* log1p(Value* x, bool isNeverNegative = false) {
@@ -428,12 +432,12 @@ class Math64 : public SharedFunctions<Math64>,
   }
   static constexpr uint64_t kSqrtHalf = 0x3fe6a09e667f3bcd;
   /// x = 2^e (1 + f), 1 + f in [sqrt(1/2), sqrt(2)), for positive finite x.
-  std::pair<Value*, Value*> splitMantissa(Value* x) {
-    Value* tiny = b.CreateFCmpOLT(x, constant(0x1p-1022));
-    x = b.CreateSelect(tiny, mul(x, constant(0x1p54)), x);
+  std::pair<Value*, Value*> splitMantissa(Value* x, bool mayBeTiny = true) {
+    Value* tiny = mayBeTiny ? b.CreateFCmpOLT(x, constant(0x1p-1022)) : nullptr;
+    if (tiny) x = b.CreateSelect(tiny, mul(x, constant(0x1p54)), x);
     Value* bits = b.CreateSub(b.CreateBitCast(x, i64), integer(kSqrtHalf));
     Value* e = b.CreateSIToFP(b.CreateAShr(bits, 52), f64);
-    e = sub(e, b.CreateSelect(tiny, constant(54.0), constant(0.0)));
+    if (tiny) e = sub(e, b.CreateSelect(tiny, constant(54.0), constant(0.0)));
     Value* m = b.CreateBitCast(b.CreateAdd(b.CreateAnd(bits, integer(0xfffffffffffff)), integer(kSqrtHalf)), f64);
     return {e, sub(m, constant(1.0))};
   }

@@ -153,7 +153,7 @@ Value* GpuMath::special(llvm::IRBuilderBase& b, Operation* op, llvm::ArrayRef<Va
       })
       .Case<math::TanOp, math::TanhOp, math::SinhOp, math::CoshOp, math::AsinOp, math::AcosOp, math::AtanOp,
             math::Atan2Op, math::AsinhOp, math::AcoshOp, math::AtanhOp, math::ExpM1Op, math::Log1pOp, math::ErfOp,
-            math::ErfcOp, NormcdfOp, math::CbrtOp, math::PowFOp>(
+            math::ErfcOp, NormcdfOp, ErfcinvOp, NormcdfinvOp, math::CbrtOp, math::PowFOp>(
           [&](auto) { return emitTranscendental(b, op, args, /*hasLibm=*/false, &quick); })
       .Default([](Operation*) -> Value* { return nullptr; });
 }
