@@ -146,6 +146,17 @@ class Math : public SharedFunctions<Math>, public ErrorFunctions<Math>, public G
     return b.CreateSelect(b.CreateFCmpOLT(a, constant(0.9)), small, large);
   }
 
+  /// Up to 1, and 90 degrees less that of 1 / |x|.
+  Value* atan(Value* x) {
+    Value *a = abs(x), *steep = b.CreateFCmpOGT(a, constant(1.0));
+    Value* t = b.CreateSelect(steep, reciprocal(a), a);
+    Value* s = b.CreateFMul(t, t);
+    Value* p = polynomial(s, {-3.333329384e-01, 1.999839051e-01, -1.426257646e-01, 1.094356609e-01, -8.378559850e-02,
+                              5.753647152e-02, -3.076297981e-02, 1.069426308e-02, -1.744857574e-03});
+    Value* y = fma(b.CreateFMul(p, s), t, t);
+    return copysign(b.CreateSelect(steep, rightAnglesLess(1, y), y), x);
+  }
+
   Value* cbrt(Value* x) {
     Value *a = abs(x), *y = nullptr;
     if (quick) {  // within 2^-18 of the root
@@ -427,7 +438,7 @@ class Math : public SharedFunctions<Math>, public ErrorFunctions<Math>, public G
     auto i = [&](uint32_t v) { return llvm::ConstantInt::get(i32, v); };
     Value* bits = b.CreateSub(b.CreateBitCast(x, i32), i(kSqrtHalf));
     Value* e = b.CreateSIToFP(b.CreateAShr(bits, 23), f32);
-    e = b.CreateFSub(e, b.CreateSelect(tiny, constant(23.0), constant(0.0)));
+    if (tiny) e = b.CreateFSub(e, b.CreateSelect(tiny, constant(23.0), constant(0.0)));
     Value* m = b.CreateBitCast(b.CreateAdd(b.CreateAnd(bits, i(0x7fffff)), i(kSqrtHalf)), f32);
     return {e, b.CreateFSub(m, constant(1.0))};
   }

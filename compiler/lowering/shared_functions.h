@@ -111,6 +111,11 @@ class SharedFunctions {
     return fusedOf(fusedOf(e, c(5.0 / 9), c(2.0 / 3)), mul(y, e), y);
   }
 
+ protected:
+  Value* rightAnglesLess(int count, Value* part) {
+    return add(sub(me().constant(count * Self::kHalfPi), part), me().constant(count * Self::kHalfPiLow));
+  }
+
  private:
   Self& me() { return static_cast<Self&>(*this); }
   llvm::IRBuilderBase& b() { return me().b; }
@@ -123,9 +128,6 @@ class SharedFunctions {
   }
 
   Value* withTail(Value* t, Value* s, Value* p) { return me().fma(mul(p, s), t, t); }
-  Value* rightAnglesLess(int count, Value* part) {
-    return add(sub(me().constant(count * Self::kHalfPi), part), me().constant(count * Self::kHalfPiLow));
-  }
 
   /// atan(n / d) for n, d >= 0 (not both 0, not both infinite): 0, 45 or 90 degrees, the nearest, and the angle from
   /// there, whose tangent, a quotient, is within tan(22.5 degrees).
