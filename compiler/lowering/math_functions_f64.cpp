@@ -413,10 +413,9 @@ class Math64 : public SharedFunctions<Math64>,
   }
   static constexpr double kLn2Tail = 0x1.abc9e3b39803fp-56;  ///< what M_LN2 lacks
   /// 2/3 + 2/5 s2 + 2/7 s2^2 ...: what follows 2 s in the logarithm of (1 + s) / (1 - s), over s^3.
-  Value* atanhTail(Value* s2) {
-    std::vector<double> c;
-    for (int k = 3; k <= 21; k += 2) c.push_back(2.0 / k);
-    return polynomial(s2, c);
+  Value* atanhTail(Value* s2) {  // a fit of 8 coefficients for s2 up to (sqrt(2) - 1)^4, 1e-20
+    return polynomial(s2, {0x1.5555555555555p-1, 0x1.9999999999d0ap-2, 0x1.249249243a33ep-2, 0x1.c71c724a88bbfp-3,
+                           0x1.745ce20d08cecp-3, 0x1.3b201954a7673p-3, 0x1.0f6832eac6e39p-3, 0x1.0f05d4692b6c8p-3});
   }
   Value* clampKeepingNan(Value* x, double lo, double hi) {
     x = b.CreateSelect(b.CreateFCmpOLT(x, constant(lo)), constant(lo), x);
