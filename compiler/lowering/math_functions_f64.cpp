@@ -258,16 +258,16 @@ class Math64 : public SharedFunctions<Math64>,
   static constexpr double kFar = 1e18, kHuge = 0x1p1022;
   static constexpr double kHalfPi = kRightAngle[0], kHalfPiLow = kRightAngle[1];
   Value* sinhTail(Value* s) { return series(s, 1.0 / 6, {4, 5}, 9); }
-  Value* asinTail(Value* s) {
-    std::vector<double> c;
-    double choose = 1;  // (2k)! / (4^k k!^2)
-    for (int k = 1; k <= 24; ++k) choose *= (2.0 * k - 1) / (2 * k), c.push_back(choose / (2 * k + 1));
-    return polynomial(s, c);
+  Value* asinTail(Value* s) {  // fits of 13 and, next, 11 coefficients, 1e-18
+    return polynomial(s, {0x1.5555555555577p-3, 0x1.333333332e210p-4, 0x1.6db6db72028b6p-5, 0x1.f1c71a9c1b1d3p-6,
+                          0x1.6e8bde015fa51p-6, 0x1.1c4a00f14b59fp-6, 0x1.ca1df1dd45a9cp-7, 0x1.7592f54ee6e33p-7,
+                          0x1.60f08c2412a6cp-7, 0x1.ea760063c20dep-9, 0x1.623e568982c91p-6, -0x1.56105203ea07ep-6,
+                          0x1.0aada6d7af8acp-5});
   }
   Value* atanTail(Value* s) {
-    std::vector<double> c;
-    for (int k = 1; k <= 21; ++k) c.push_back((k % 2 ? -1.0 : 1.0) / (2 * k + 1));
-    return polynomial(s, c);
+    return polynomial(s, {-0x1.555555555553bp-2, 0x1.99999999954a6p-3, -0x1.249249229873ap-3, 0x1.c71c70dea29acp-4,
+                          -0x1.745cf81713532p-4, 0x1.3b110c4b93a79p-4, -0x1.10eb2f0ffe2b1p-4, 0x1.df07e72d6cb83p-5,
+                          -0x1.9cb3091ff2f35p-5, 0x1.3788aba2ed10ep-5, -0x1.24c8b9ad4971ap-6});
   }
   static constexpr double kErfcEnd = 27.3, kErfcMiddle = 4;
   Value* erfcTail(Value* t) {  // a fit of 23 coefficients, 1.4e-17
