@@ -1,6 +1,5 @@
-// math_functions_f64.cpp - see math_functions_f64.h. Series are Taylor's (but those of error functions, which cover
-// half the line, and of sines, of which one is chosen): on ranges this short the coefficients of a fit would differ in
-// the last places only, and these need no table.
+// math_functions_f64.cpp - see math_functions_f64.h. Polynomials are fits, to the error, relative to the function, that
+// stands beside them; the hyperbolic sine's is Taylor's.
 #include "compiler/lowering/math_functions_f64.h"
 
 #include <array>
@@ -398,10 +397,12 @@ class Math64 : public SharedFunctions<Math64>,
     return polynomial(z, c);
   }
   /// e^r - 1 for |r| < 0.36.
-  Value* expm1Reduced(Value* r) {
-    std::vector<double> c{0.5};
-    for (int k = 3; k <= 13; ++k) c.push_back(c.back() / k);
-    return fma(mul(r, r), polynomial(r, c), r);
+  Value* expm1Reduced(Value* r) {  // a fit of 11 coefficients, 5e-19
+    Value* p = polynomial(r, {0.5, 0x1.555555555555bp-3, 0x1.5555555555549p-5, 0x1.111111110ebafp-7,
+                             0x1.6c16c16c1c253p-10, 0x1.a01a01b472e3bp-13, 0x1.a01a0189248e6p-16,
+                             0x1.71ddec708ca5dp-19, 0x1.27e517bc5c3dbp-22, 0x1.af740f2f2ff47p-26,
+                             0x1.1f1cd2d8db74bp-29});
+    return fma(mul(r, r), p, r);
   }
   /// 2^(r + low) for |r| <= 1/2.
   Value* exp2Reduced(Value* r, Value* low) {
