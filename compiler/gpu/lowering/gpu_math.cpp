@@ -78,14 +78,22 @@ GpuMath::GpuMath(bool fastMath) : fastMath_(fastMath) {
   rough = &upperWords;
 }
 
-/// The nearest whole number, halves away from zero, of f32: what is less than a half is added away from zero, rounded
-/// (a half then reaches the next number), and cut. The sum must not become one with a product in front of it.
+/// The nearest whole number, halves away from zero: what is less than a half is added away from zero, rounded (a half
+/// then reaches the next number), and cut. The sum must not become one with a product in front of it.
 static Value* roundAway(llvm::IRBuilderBase& b, Operation* op, Value* x) {
-  if (!isa<math::RoundOp>(op) || !x->getType()->isFloatTy()) return nullptr;
-  Value* half =
-      b.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, llvm::ConstantFP::get(x->getType(), 0x1.fffffep-2), x);
-  Value* sum = b.CreateIntrinsic(x->getType(), llvm::Intrinsic::nvvm_add_rn_f, {x, half});
-  return b.CreateUnaryIntrinsic(llvm::Intrinsic::trunc, sum);
+  llvm::Type* type = x->getType();
+  if (!isa<math::RoundOp>(op) || (!type->isFloatTy() && !type->isDoubleTy())) return nullptr;
+  const bool isDouble = type->isDoubleTy();
+  Value* less = llvm::ConstantFP::get(type, isDouble ? 0x1.fffffffffffffp-2 : 0x1.fffffep-2);
+  Value* half = b.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, less, x);
+  auto add = isDouble ? llvm::Intrinsic::nvvm_add_rn_d : llvm::Intrinsic::nvvm_add_rn_f;
+  return b.CreateUnaryIntrinsic(llvm::Intrinsic::trunc, b.CreateIntrinsic(type, add, {x, half}));
+}
+
+/// x, whose square root `root` is if it is one of this machine's quick ones.
+static Value* squareOf(Value* root) {
+  auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(root);
+  return call && call->getIntrinsicID() == llvm::Intrinsic::nvvm_sqrt_approx_ftz_f ? call->getArgOperand(0) : nullptr;
 }
 
 /// Nothing but its rounding to 16 bits is ever seen of the op's result.
