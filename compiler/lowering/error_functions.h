@@ -8,8 +8,8 @@
 
 namespace tile::ir {
 
-/// Self has a builder `b`; constant, infinity, fma, abs, copysign, innerQuotient, exp(x, shift), log(x, base; 0: e) and
-/// clampKeepingNan; kErfcEnd, from where erfc is 0, kErfcMiddle and
+/// Self has a builder `b`; constant, infinity, fma, abs, copysign, innerQuotient, exp(x, shift), clampKeepingNan and
+/// logOfPositive(x, mayBeTiny), of numbers above 0 that are finite, and normal where they are not tiny; kErfcEnd, from where erfc is 0, kErfcMiddle and
 /// erfcTail((x - middle) / (x + middle)) = (1 + 2x) e^(x^2) erfc(x);
 /// erfinvOver(w, isFar) = erfinv(x) / x where w = -log(1 - x^2), `isFar`: beyond what numbers below 1 reach.
 template <class Self>
@@ -57,9 +57,10 @@ class ErrorFunctions {
 
   /// erfinv(x), `rest` = 1 - x^2.
   Value* inverse(Value* x, Value* rest, bool isFar) {
-    Value* y = mul(x, me().erfinvOver(b().CreateFNeg(me().log(rest, 0)), isFar));
+    Value* y = mul(x, me().erfinvOver(b().CreateFNeg(me().logOfPositive(rest, /*mayBeTiny=*/isFar)), isFar));
     Value* isEnd = b().CreateFCmpOEQ(rest, constant(0.0));
-    return b().CreateSelect(isEnd, me().copysign(me().infinity(), x), y);
+    Value* beyond = b().CreateSelect(isEnd, me().copysign(me().infinity(), x), llvm::ConstantFP::getNaN(x->getType()));
+    return b().CreateSelect(b().CreateFCmpOGT(rest, constant(0.0)), y, beyond);
   }
 
   Self& me() { return static_cast<Self&>(*this); }

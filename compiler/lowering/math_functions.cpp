@@ -67,6 +67,13 @@ class Math : public SharedFunctions<Math>, public ErrorFunctions<Math>, public G
   /// log(x) as exponent * log_base(2) + log_base(mantissa).
   Value* log(Value* x, double base) {
     auto [e, f] = splitMantissa(x);
+    return fixLog(x, logOfParts(e, f, base));
+  }
+  Value* logOfPositive(Value* x, bool mayBeTiny) {
+    auto [e, f] = splitMantissa(x, mayBeTiny);
+    return logOfParts(e, f, 0);
+  }
+  Value* logOfParts(Value* e, Value* f, double base) {
     Value* f2 = b.CreateFMul(f, f);
     Value* p = cubicTail(f);
     Value* tail = fma(b.CreateFMul(f, f2), p, b.CreateFMul(f2, constant(-0.5)));  // log1p(f) - f
@@ -81,7 +88,7 @@ class Math : public SharedFunctions<Math>, public ErrorFunctions<Math>, public G
       y = fma(e, constant(0.693359375), b.CreateFAdd(y, f));
       if (base == 10.0) y = b.CreateFMul(y, constant(0.434294481903251828));
     }
-    return fixLog(x, y);
+    return y;
   }
 
   /// log(1 + x) without the quotient that a rounded sum would need: 1 + x only says which power of two 2^e it is near
@@ -139,11 +146,27 @@ class Math : public SharedFunctions<Math>, public ErrorFunctions<Math>, public G
     return b.CreateSelect(b.CreateFCmpOLT(a, constant(0.9)), small, large);
   }
 
+  /// Up to 1, and 90 degrees less that of 1 / |x|.
+  Value* atan(Value* x) {
+    Value *a = abs(x), *steep = b.CreateFCmpOGT(a, constant(1.0));
+    Value* t = b.CreateSelect(steep, reciprocal(a), a);
+    Value* s = b.CreateFMul(t, t);
+    Value* p = polynomial(s, {-3.333329384e-01, 1.999839051e-01, -1.426257646e-01, 1.094356609e-01, -8.378559850e-02,
+                              5.753647152e-02, -3.076297981e-02, 1.069426308e-02, -1.744857574e-03});
+    Value* y = fma(b.CreateFMul(p, s), t, t);
+    return copysign(b.CreateSelect(steep, rightAnglesLess(1, y), y), x);
+  }
+
   Value* cbrt(Value* x) {
-    Value *a = abs(x), *tiny = b.CreateFCmpOLT(a, constant(0x1p-126));
-    a = b.CreateFMul(a, b.CreateSelect(tiny, constant(0x1p24), constant(1.0)));
-    Value* y = cubeRootFrom(a, roughInverseCubeRoot(a));
-    y = b.CreateFMul(y, b.CreateSelect(tiny, constant(0x1p-8), constant(1.0)));
+    Value *a = abs(x), *y = nullptr;
+    if (quick) {  // within 2^-18 of the root
+      y = cubeRootFrom(a, quick->exp2(b, b.CreateFMul(quick->log2(b, a), constant(-1.0 / 3))));
+    } else {
+      Value* tiny = b.CreateFCmpOLT(a, constant(0x1p-126));
+      a = b.CreateFMul(a, b.CreateSelect(tiny, constant(0x1p24), constant(1.0)));
+      y = cubeRootFrom(a, roughInverseCubeRoot(a));
+      y = b.CreateFMul(y, b.CreateSelect(tiny, constant(0x1p-8), constant(1.0)));
+    }
     Value* self = b.CreateOr(b.CreateFCmpOEQ(x, constant(0.0)), b.CreateFCmpUEQ(a, infinity()));
     return b.CreateSelect(self, x, copysign(y, x));
   }
@@ -226,6 +249,9 @@ class Math : public SharedFunctions<Math>, public ErrorFunctions<Math>, public G
   /// exp2(y * log2 |x|) with the logarithm and the product as sums of two floats (machines without many f64 units need
   /// no f64), then C's special cases.
   Value* pow(Value* x, Value* y) {
+    if (auto* c = llvm::dyn_cast<llvm::ConstantFP>(x); c && quick)
+      if (const double base = c->getValueAPF().convertToFloat(); base > 0 && base != 1 && std::isfinite(base))
+        return powOfConstant(base, y);
     auto [log, logLow] = log2InParts(abs(x));
     Value* t = b.CreateFMul(y, log);
     Value* tLow = fma(y, logLow, fma(y, log, b.CreateFNeg(t)));
@@ -243,6 +269,24 @@ class Math : public SharedFunctions<Math>, public ErrorFunctions<Math>, public G
     Value* power = powers ? powers->scale(b, e, whole) : scaleByPowerOfTwo(e, n);
     // |x| zero or infinite: the logarithm above is finite there.
     return powAsInC(b, x, y, power);
+  }
+  /// base^y = 2^(n + f) for a positive number other than 1, n whole: 2^n is normal, and f takes what is beyond.
+  Value* powOfConstant(double base, Value* y) {
+    // The first part is cut off, so that both have one sign: their products with infinities do, too.
+    const double log = std::log2(base);
+    float first = static_cast<float>(log);
+    if (std::fabs(first) > std::fabs(log)) first = std::nextafter(first, 0.0f);
+    auto limited = [&](Value* v, llvm::Intrinsic::ID id, double bound) {
+      return b.CreateBinaryIntrinsic(id, v, constant(bound));
+    };
+    Value* t = b.CreateFMul(y, constant(first));
+    t = limited(limited(t, llvm::Intrinsic::maxnum, -126), llvm::Intrinsic::minnum, 127);  // f of NaN is NaN
+    constexpr double kRoundWithBias = 0x1.8p23 + 127;  // rounds to an integer, its exponent's bits in the lowest place
+    Value* sum = b.CreateFAdd(t, constant(kRoundWithBias));
+    Value* power = b.CreateBitCast(b.CreateShl(b.CreateBitCast(sum, i32), 23), f32);
+    Value* f = fma(y, constant(first), b.CreateFNeg(b.CreateFSub(sum, constant(kRoundWithBias))));
+    if (log != first) f = fma(y, constant(log - first), f);
+    return b.CreateFMul(quick->exp2(b, f), power);
   }
 
  private:
@@ -310,8 +354,9 @@ class Math : public SharedFunctions<Math>, public ErrorFunctions<Math>, public G
          -5.550562175e-09, -8.056502465e-10, 2.063977088e-10, -3.057103570e-11, 1.781491798e-12});
     Value* y = b.CreateSelect(b.CreateFCmpOLT(w, constant(5.0)), near, middle);
     if (!isFar) return y;
-    Value* root = b.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, w);
-    Value* inverse = b.CreateFDiv(constant(1.0), root);
+    Value *root = sqrt(w), *inverse = reciprocal(root);
+    if (quick)  // a step of Newton's: the result has the root's error
+      root = fma(fma(b.CreateFNeg(root), root, w), b.CreateFMul(inverse, constant(0.5)), root);
     Value* far = polynomial(b.CreateFSub(inverse, constant(1.737804878e-01)),
                             {9.752408319e-01, -1.990293270e-01, -8.242299651e-02, 9.015467419e-01, -1.525799895e+00,
                              2.913497381e+00, -9.816479180e+00, 3.969537931e+01});
@@ -333,6 +378,7 @@ class Math : public SharedFunctions<Math>, public ErrorFunctions<Math>, public G
   Value* halfTurn(Value* v) {
     return polynomial(v, {1.0, -1.644934062e+00, 8.117421955e-01, -1.907478953e-01, 2.611743763e-02, -2.237178600e-03});
   }
+  Value* log1pOfPositive(Value* x) { return log1p(x, /*isNeverNegative=*/true); }
   Value* exp2OfParts(Value* f, Value* low) { return exp2(b.CreateFAdd(f, low)); }
   Value* halfExp(Value* x) {  // e^x / 2
     return quick ? quick->exp2(b, fma(x, constant(1.44269504088896341), constant(-1.0))) : exp(x, -1);
@@ -386,13 +432,13 @@ class Math : public SharedFunctions<Math>, public ErrorFunctions<Math>, public G
 
   static constexpr uint32_t kSqrtHalf = 0x3f3504f3;
   /// x = 2^e * (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)), for positive finite x; subnormals are scaled up first.
-  std::pair<Value*, Value*> splitMantissa(Value* x) {
-    Value* tiny = b.CreateFCmpOLT(x, constant(0x1p-126));
-    x = b.CreateSelect(tiny, b.CreateFMul(x, constant(0x1p23)), x);
+  std::pair<Value*, Value*> splitMantissa(Value* x, bool mayBeTiny = true) {
+    Value* tiny = mayBeTiny ? b.CreateFCmpOLT(x, constant(0x1p-126)) : nullptr;
+    if (tiny) x = b.CreateSelect(tiny, b.CreateFMul(x, constant(0x1p23)), x);
     auto i = [&](uint32_t v) { return llvm::ConstantInt::get(i32, v); };
     Value* bits = b.CreateSub(b.CreateBitCast(x, i32), i(kSqrtHalf));
     Value* e = b.CreateSIToFP(b.CreateAShr(bits, 23), f32);
-    e = b.CreateFSub(e, b.CreateSelect(tiny, constant(23.0), constant(0.0)));
+    if (tiny) e = b.CreateFSub(e, b.CreateSelect(tiny, constant(23.0), constant(0.0)));
     Value* m = b.CreateBitCast(b.CreateAdd(b.CreateAnd(bits, i(0x7fffff)), i(kSqrtHalf)), f32);
     return {e, b.CreateFSub(m, constant(1.0))};
   }

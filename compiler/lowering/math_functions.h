@@ -21,6 +21,7 @@ class QuickParts {
  public:
   virtual ~QuickParts() = default;
   virtual llvm::Value* exp2(llvm::IRBuilderBase& b, llvm::Value* x) const = 0;
+  virtual llvm::Value* log2(llvm::IRBuilderBase& b, llvm::Value* x) const = 0;  ///< of subnormals, too
   virtual llvm::Value* reciprocal(llvm::IRBuilderBase& b, llvm::Value* x) const = 0;
   virtual llvm::Value* quotient(llvm::IRBuilderBase& b, llvm::Value* x, llvm::Value* y) const = 0;
   virtual llvm::Value* sqrt(llvm::IRBuilderBase& b, llvm::Value* x) const = 0;

@@ -1,6 +1,5 @@
-// math_functions_f64.cpp - see math_functions_f64.h. Series are Taylor's (but those of error functions, which cover
-// half the line, and of sines, of which one is chosen): on ranges this short the coefficients of a fit would differ in
-// the last places only, and these need no table.
+// math_functions_f64.cpp - see math_functions_f64.h. Polynomials are fits, to the error, relative to the function, that
+// stands beside them; the hyperbolic sine's is Taylor's.
 #include "compiler/lowering/math_functions_f64.h"
 
 #include <array>
@@ -65,9 +64,13 @@ class Math64 : public SharedFunctions<Math64>,
     auto [e, f] = splitMantissa(x);
     return fixLog(x, logOfParts(e, f, base));
   }
+  Value* logOfPositive(Value* x, bool mayBeTiny) {
+    auto [e, f] = splitMantissa(x, mayBeTiny);
+    return logOfParts(e, f, 0);
+  }
   /// As in f32: 1 + x only says which power of two 2^e it is near to, and f = x / 2^e + (1 / 2^e - 1) loses nothing
   /// that matters.
-  Value* log1p(Value* x) {
+  Value* log1p(Value* x, bool isNeverNegative = false) {
     constexpr uint64_t kFour = 0x4010000000000000, kExponent = 0xfff0000000000000;
     auto asNumber = [&](Value* bits) { return b.CreateBitCast(bits, f64); };
     Value* u = add(x, constant(1.0));
@@ -76,7 +79,9 @@ class Math64 : public SharedFunctions<Math64>,
     Value* less = fma(asNumber(b.CreateSub(integer(kFour), e)), constant(0.25), constant(-1.0));
     Value* f = add(asNumber(b.CreateSub(b.CreateBitCast(x, i64), e)), less);
     Value* count = b.CreateSIToFP(b.CreateAShr(upperWord(e), 20), f64);
-    return fixLog(u, copysign(logOfParts(count, f, 0), x));  // of -0, too
+    Value* y = logOfParts(count, f, 0);
+    if (isNeverNegative) return b.CreateSelect(b.CreateFCmpOLT(u, infinity()), y, u);
+    return fixLog(u, copysign(y, x));  // of -0, too
   }
   /// Of 2^e (1 + f).
   Value* logOfParts(Value* e, Value* f, double base) {
@@ -252,16 +257,16 @@ class Math64 : public SharedFunctions<Math64>,
   static constexpr double kFar = 1e18, kHuge = 0x1p1022;
   static constexpr double kHalfPi = kRightAngle[0], kHalfPiLow = kRightAngle[1];
   Value* sinhTail(Value* s) { return series(s, 1.0 / 6, {4, 5}, 9); }
-  Value* asinTail(Value* s) {
-    std::vector<double> c;
-    double choose = 1;  // (2k)! / (4^k k!^2)
-    for (int k = 1; k <= 24; ++k) choose *= (2.0 * k - 1) / (2 * k), c.push_back(choose / (2 * k + 1));
-    return polynomial(s, c);
+  Value* asinTail(Value* s) {  // fits of 13 and, next, 11 coefficients, 1e-18
+    return polynomial(s, {0x1.5555555555577p-3, 0x1.333333332e210p-4, 0x1.6db6db72028b6p-5, 0x1.f1c71a9c1b1d3p-6,
+                          0x1.6e8bde015fa51p-6, 0x1.1c4a00f14b59fp-6, 0x1.ca1df1dd45a9cp-7, 0x1.7592f54ee6e33p-7,
+                          0x1.60f08c2412a6cp-7, 0x1.ea760063c20dep-9, 0x1.623e568982c91p-6, -0x1.56105203ea07ep-6,
+                          0x1.0aada6d7af8acp-5});
   }
   Value* atanTail(Value* s) {
-    std::vector<double> c;
-    for (int k = 1; k <= 21; ++k) c.push_back((k % 2 ? -1.0 : 1.0) / (2 * k + 1));
-    return polynomial(s, c);
+    return polynomial(s, {-0x1.555555555553bp-2, 0x1.99999999954a6p-3, -0x1.249249229873ap-3, 0x1.c71c70dea29acp-4,
+                          -0x1.745cf81713532p-4, 0x1.3b110c4b93a79p-4, -0x1.10eb2f0ffe2b1p-4, 0x1.df07e72d6cb83p-5,
+                          -0x1.9cb3091ff2f35p-5, 0x1.3788aba2ed10ep-5, -0x1.24c8b9ad4971ap-6});
   }
   static constexpr double kErfcEnd = 27.3, kErfcMiddle = 4;
   Value* erfcTail(Value* t) {  // a fit of 23 coefficients, 1.4e-17
@@ -338,6 +343,7 @@ class Math64 : public SharedFunctions<Math64>,
     return exp2Reduced(sum, add(sub(f, sub(sum, taken)), sub(low, taken)));
   }
   Value* timesPowerOfTwo(Value* x, Value* n) { return scaled(x, nearest(add(n, constant(kRound))).first); }
+  Value* log1pOfPositive(Value* x) { return log1p(x, /*isNeverNegative=*/true); }
   Value* halfExp(Value* x) { return exp(x, -1); }
   Value* quotient(Value* x, Value* y) { return b.CreateFDiv(x, y); }
   Value* reciprocal(Value* x) { return b.CreateFDiv(constant(1.0), x); }
@@ -391,10 +397,12 @@ class Math64 : public SharedFunctions<Math64>,
     return polynomial(z, c);
   }
   /// e^r - 1 for |r| < 0.36.
-  Value* expm1Reduced(Value* r) {
-    std::vector<double> c{0.5};
-    for (int k = 3; k <= 13; ++k) c.push_back(c.back() / k);
-    return fma(mul(r, r), polynomial(r, c), r);
+  Value* expm1Reduced(Value* r) {  // a fit of 11 coefficients, 5e-19
+    Value* p = polynomial(r, {0.5, 0x1.555555555555bp-3, 0x1.5555555555549p-5, 0x1.111111110ebafp-7,
+                             0x1.6c16c16c1c253p-10, 0x1.a01a01b472e3bp-13, 0x1.a01a0189248e6p-16,
+                             0x1.71ddec708ca5dp-19, 0x1.27e517bc5c3dbp-22, 0x1.af740f2f2ff47p-26,
+                             0x1.1f1cd2d8db74bp-29});
+    return fma(mul(r, r), p, r);
   }
   /// 2^(r + low) for |r| <= 1/2.
   Value* exp2Reduced(Value* r, Value* low) {
@@ -406,10 +414,9 @@ class Math64 : public SharedFunctions<Math64>,
   }
   static constexpr double kLn2Tail = 0x1.abc9e3b39803fp-56;  ///< what M_LN2 lacks
   /// 2/3 + 2/5 s2 + 2/7 s2^2 ...: what follows 2 s in the logarithm of (1 + s) / (1 - s), over s^3.
-  Value* atanhTail(Value* s2) {
-    std::vector<double> c;
-    for (int k = 3; k <= 21; k += 2) c.push_back(2.0 / k);
-    return polynomial(s2, c);
+  Value* atanhTail(Value* s2) {  // a fit of 8 coefficients for s2 up to (sqrt(2) - 1)^4, 1e-20
+    return polynomial(s2, {0x1.5555555555555p-1, 0x1.9999999999d0ap-2, 0x1.249249243a33ep-2, 0x1.c71c724a88bbfp-3,
+                           0x1.745ce20d08cecp-3, 0x1.3b201954a7673p-3, 0x1.0f6832eac6e39p-3, 0x1.0f05d4692b6c8p-3});
   }
   Value* clampKeepingNan(Value* x, double lo, double hi) {
     x = b.CreateSelect(b.CreateFCmpOLT(x, constant(lo)), constant(lo), x);
@@ -425,12 +432,12 @@ class Math64 : public SharedFunctions<Math64>,
   }
   static constexpr uint64_t kSqrtHalf = 0x3fe6a09e667f3bcd;
   /// x = 2^e (1 + f), 1 + f in [sqrt(1/2), sqrt(2)), for positive finite x.
-  std::pair<Value*, Value*> splitMantissa(Value* x) {
-    Value* tiny = b.CreateFCmpOLT(x, constant(0x1p-1022));
-    x = b.CreateSelect(tiny, mul(x, constant(0x1p54)), x);
+  std::pair<Value*, Value*> splitMantissa(Value* x, bool mayBeTiny = true) {
+    Value* tiny = mayBeTiny ? b.CreateFCmpOLT(x, constant(0x1p-1022)) : nullptr;
+    if (tiny) x = b.CreateSelect(tiny, mul(x, constant(0x1p54)), x);
     Value* bits = b.CreateSub(b.CreateBitCast(x, i64), integer(kSqrtHalf));
     Value* e = b.CreateSIToFP(b.CreateAShr(bits, 52), f64);
-    e = sub(e, b.CreateSelect(tiny, constant(54.0), constant(0.0)));
+    if (tiny) e = sub(e, b.CreateSelect(tiny, constant(54.0), constant(0.0)));
     Value* m = b.CreateBitCast(b.CreateAdd(b.CreateAnd(bits, integer(0xfffffffffffff)), integer(kSqrtHalf)), f64);
     return {e, sub(m, constant(1.0))};
   }

@@ -60,6 +60,19 @@ llvm::Function* remainderOf(llvm::Module& module, llvm::Type* type) {
   return f;
 }
 
+/// By a power of two from 1 on, the whole part of whose quotient is exact: x - c trunc(x / c). Else null.
+Value* remainderOfPower(llvm::IRBuilderBase& b, Value* x, Value* y) {
+  auto* divisor = llvm::dyn_cast<llvm::ConstantFP>(y);
+  const int exponent = divisor ? divisor->getValueAPF().getExactLog2Abs() : -1;
+  if (exponent < 0 || exponent > 100) return nullptr;  // a quotient that is rounded to a subnormal is below 1
+  auto constant = [&](double v) { return llvm::ConstantFP::get(x->getType(), v); };
+  Value* quotient = exponent ? b.CreateFMul(x, constant(std::ldexp(1.0, -exponent))) : x;
+  Value* whole = b.CreateUnaryIntrinsic(llvm::Intrinsic::trunc, quotient);
+  Value* less = constant(-std::ldexp(1.0, exponent));
+  Value* rest = b.CreateIntrinsic(llvm::Intrinsic::fma, {x->getType()}, {whole, less, x});
+  return b.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, rest, x);
+}
+
 }  // namespace
 
 Value* emitRemainder(llvm::IRBuilderBase& b, Value* x, Value* y) {
@@ -72,7 +85,8 @@ Value* emitRemainder(llvm::IRBuilderBase& b, Value* x, Value* y) {
   }
   const bool narrow = element->getScalarSizeInBits() < 32;  // the remainder of two f16 is one
   if (narrow) x = b.CreateFPExt(x, b.getFloatTy()), y = b.CreateFPExt(y, b.getFloatTy());
-  Value* r = b.CreateCall(remainderOf(*b.GetInsertBlock()->getModule(), x->getType()), {x, y});
+  Value* r = remainderOfPower(b, x, y);
+  if (!r) r = b.CreateCall(remainderOf(*b.GetInsertBlock()->getModule(), x->getType()), {x, y});
   return narrow ? b.CreateFPTrunc(r, given) : r;
 }
 

@@ -9,7 +9,7 @@
 
 namespace tile::ir {
 
-/// Self has a builder `b`; constant, infinity, fma, abs, copysign, sqrt, quotient, log(x, base; 0: e), log1p, and
+/// Self has a builder `b`; constant, infinity, fma, abs, copysign, sqrt, quotient, log1p, log1pOfPositive, and
 /// halfExp (e^x / 2, also where e^x would overflow); sinhTail, asinTail and atanTail: p(s) of f(t) = t + t s p(s) with
 /// s = t^2, for |t| <= 1, <= 1/2 and <= tan(22.5 degrees); kHalfPi and kHalfPiLow, what the first lacks; kFar, beside
 /// whose square 1 is nothing; kHuge, half of the largest power of two; innerQuotient and innerReciprocal, for
@@ -33,20 +33,21 @@ class SharedFunctions {
     return me().copysign(b().CreateSelect(b().CreateFCmpOLT(a, one()), small, large), x);
   }
 
-  // The inverses through log1p; far out log(2x), where squares would overflow.
+  // The inverses through log1p; far out log(2x), where squares would overflow: log1p(x) + log 2, whose 1 is lost there.
   Value* asinh(Value* x) {
     Value* a = me().abs(x);
     Value* far = b().CreateFCmpOGT(a, me().constant(Self::kFar));
     Value* s = b().CreateSelect(far, me().constant(0.0), mul(a, a));
     Value* root = add(me().sqrt(add(s, one())), one());
-    Value* near = me().log1p(add(a, me().innerQuotient(s, root)));
-    return me().copysign(b().CreateSelect(far, logOfTwice(a), near), x);
+    Value* y = me().log1pOfPositive(add(a, me().innerQuotient(s, root)));
+    return me().copysign(b().CreateSelect(far, add(y, me().constant(M_LN2)), y), x);
   }
   Value* acosh(Value* x) {
     Value* far = b().CreateFCmpOGT(x, me().constant(Self::kFar));
-    Value* t = b().CreateSelect(far, one(), sub(x, one()));
-    Value* near = me().log1p(add(t, me().sqrt(me().fma(t, t, add(t, t)))));
-    Value* y = b().CreateSelect(far, logOfTwice(x), near);
+    Value* t = sub(x, one());
+    Value* near = add(t, me().sqrt(me().fma(t, t, add(t, t))));
+    Value* y = me().log1pOfPositive(b().CreateSelect(far, x, near));
+    y = b().CreateSelect(far, add(y, me().constant(M_LN2)), y);
     return b().CreateSelect(b().CreateFCmpOLT(x, one()), llvm::ConstantFP::getNaN(x->getType()), y);
   }
   Value* atanh(Value* x) {
@@ -110,6 +111,11 @@ class SharedFunctions {
     return fusedOf(fusedOf(e, c(5.0 / 9), c(2.0 / 3)), mul(y, e), y);
   }
 
+ protected:
+  Value* rightAnglesLess(int count, Value* part) {
+    return add(sub(me().constant(count * Self::kHalfPi), part), me().constant(count * Self::kHalfPiLow));
+  }
+
  private:
   Self& me() { return static_cast<Self&>(*this); }
   llvm::IRBuilderBase& b() { return me().b; }
@@ -122,10 +128,6 @@ class SharedFunctions {
   }
 
   Value* withTail(Value* t, Value* s, Value* p) { return me().fma(mul(p, s), t, t); }
-  Value* logOfTwice(Value* x) { return add(me().log(x, 0), me().constant(M_LN2)); }
-  Value* rightAnglesLess(int count, Value* part) {
-    return add(sub(me().constant(count * Self::kHalfPi), part), me().constant(count * Self::kHalfPiLow));
-  }
 
   /// atan(n / d) for n, d >= 0 (not both 0, not both infinite): 0, 45 or 90 degrees, the nearest, and the angle from
   /// there, whose tangent, a quotient, is within tan(22.5 degrees).

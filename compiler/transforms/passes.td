@@ -58,7 +58,7 @@ def ShareReductions : Pass<"tile-share-reductions", "::mlir::func::FuncOp"> {
 }
 
 def WholePowers : Pass<"tile-whole-powers", "::mlir::func::FuncOp"> {
-  let summary = "powers by small integers become products";
+  let summary = "powers by small integers become products, by halves roots";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
 }
 

@@ -1,6 +1,7 @@
 // whole_powers.cpp - powers by small integers become products: x^2 is one, where pow takes some ninety instructions.
-// Before: math.powf by a constant that is an integer from -4 to 4, the same for all elements.
-// After:  products of x; of its reciprocal for exponents below 0. 16-bit floats are computed in f32 and rounded once.
+// Before: math.powf by a constant that is an integer from -4 to 4, or 1/2, 3/2 or -1/2, the same for all elements.
+// After:  products of x; of its reciprocal for exponents below 0; its root, also times x, or what 1 over the root is.
+//         16-bit floats are computed in f32 and rounded once.
 #include "compiler/dialect/dialect.h"
 #include "compiler/transforms/transforms.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -20,20 +21,23 @@ class WholePowersPass : public impl::WholePowersBase<WholePowersPass> {
     getOperation().walk([](math::PowFOp op) {
       constexpr double kMost = 4;
       APFloat exponent(0.0);
-      if (!matchPattern(op.getRhs(), m_ConstantFloat(&exponent)) || !exponent.isInteger()) return;
+      if (!matchPattern(op.getRhs(), m_ConstantFloat(&exponent))) return;
+      bool isInexact = false;
+      exponent.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &isInexact);
       const double n = exponent.convertToDouble();
-      if (std::abs(n) <= kMost) rewrite(op, static_cast<int>(n));
+      const bool isRoot = n == 0.5 || n == 1.5 || n == -0.5;
+      if (isRoot || (exponent.isInteger() && std::abs(n) <= kMost)) rewrite(op, n);
     });
   }
 
-  static void rewrite(math::PowFOp op, int n) {
+  static void rewrite(math::PowFOp op, double n) {
     OpBuilder b(op);
     const Location loc = op.getLoc();
     const Type own = op.getType();
     const bool isHalf = getElementTypeOrSelf(own).getIntOrFloatBitWidth() == 16;
     const Type type = isHalf && n != 0 && n != 1 ? withElement(own, b.getF32Type()) : own;
-    auto one = [&]() -> Value {
-      const Attribute value = b.getFloatAttr(getElementTypeOrSelf(type), 1.0);
+    auto constant = [&](double v) -> Value {
+      const Attribute value = b.getFloatAttr(getElementTypeOrSelf(type), v);
       auto shaped = dyn_cast<ShapedType>(type);
       return arith::ConstantOp::create(b, loc, shaped ? DenseElementsAttr::get(shaped, value) : cast<TypedAttr>(value));
     };
@@ -41,11 +45,22 @@ class WholePowersPass : public impl::WholePowersBase<WholePowersPass> {
     auto times = [&](Value x, Value y) -> Value { return arith::MulFOp::create(b, loc, x, y, flags); };
     Value x = op.getLhs();
     if (type != own) x = arith::ExtFOp::create(b, loc, type, x);
-    if (n < 0) x = arith::DivFOp::create(b, loc, one(), x, flags);
-    Value power = n == 0 ? one() : x;
-    if (std::abs(n) > 1) power = times(x, x);
-    if (std::abs(n) == 3) power = times(power, x);
-    if (std::abs(n) == 4) power = times(power, power);
+    Value power;
+    if (n != std::trunc(n)) {
+      // Of -0 and -inf C has the powers of 0 and inf.
+      power = n < 0 ? Value(math::RsqrtOp::create(b, loc, x, flags)) : Value(math::SqrtOp::create(b, loc, x, flags));
+      if (n > 1) power = times(x, power);
+      power = math::AbsFOp::create(b, loc, power, flags);
+      const double infinity = std::numeric_limits<double>::infinity();
+      Value isEnd = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, x, constant(-infinity));
+      power = arith::SelectOp::create(b, loc, isEnd, constant(n < 0 ? 0 : infinity), power);
+    } else {
+      if (n < 0) x = arith::DivFOp::create(b, loc, constant(1), x, flags);
+      power = n == 0 ? constant(1) : x;
+      if (std::abs(n) > 1) power = times(x, x);
+      if (std::abs(n) == 3) power = times(power, x);
+      if (std::abs(n) == 4) power = times(power, power);
+    }
     if (type != own) power = arith::TruncFOp::create(b, loc, own, power);
     op.replaceAllUsesWith(power);
     op.erase();

@@ -48,18 +48,21 @@ class Floats {
   mlir::Value lessWholeTurns(mlir::Value x) {
     return fma(make<math::RoundEvenOp>(mul(x, constant(0.5))), constant(-2.0), x);
   }
-  /// The sine of r half turns, |r| <= 1/2. In f32 within 2 ulp, 1 at 1/2: pi r and a minimax polynomial of its rest,
-  /// which needs no wider numbers as the reduction of a sine's argument does.
+  /// The sine of r half turns, |r| <= 1/2. Within 2 ulp, 1 at 1/2: pi r and a minimax polynomial of its rest, which
+  /// needs no reduction as a sine's argument does. Of pi as the sum of two numbers the second leads the polynomial.
   mlir::Value sineOfHalfTurns(mlir::Value r) {
-    if (!isDouble()) {
-      constexpr double kPi = 3.1415927410125732, kRest = -8.742277657347586e-08;  // pi as the sum of two floats
-      mlir::Value s = mul(r, r), p = constant(-0.0070282131396118015);
-      for (double c : {0.08205069186232271, -0.5992523988721069, 2.550163359064923, -5.167712767487076, kRest})
-        p = fma(p, s, constant(c));
-      return fma(r, constant(kPi), mul(r, p));
-    }
-    constexpr double kLow = 1.2246467991473532e-16;  // of pi
-    return make<math::SinOp>(fma(r, constant(M_PI), mul(r, constant(kLow))));
+    mlir::Value s = mul(r, r), p;
+    auto polynomial = [&](std::initializer_list<double> c) {  // the highest power first
+      for (double v : c) p = p ? fma(p, s, constant(v)) : constant(v);
+    };
+    if (isDouble())
+      polynomial({-0x1.f17a107b27823p-26, 0x1.aef0f4c9fbbfap-21, -0x1.6fbddd29885b6p-16, 0x1.e8f47a9f55705p-12,
+                  -0x1.e307508fbd3a3p-8, 0x1.50783488f9be5p-4, -0x1.32d2cce62da41p-1, 0x1.466bc6775ab14p+1,
+                  -0x1.4abbce625be53p+2, 0x1.1a62633145c07p-53});
+    else
+      polynomial({-0.0070282131396118015, 0.08205069186232271, -0.5992523988721069, 2.550163359064923,
+                  -5.167712767487076, -8.742277657347586e-08});
+    return fma(r, constant(isDouble() ? M_PI : 3.1415927410125732), mul(r, p));
   }
 
  private:
@@ -86,6 +89,16 @@ class Words {
   int count() const { return static_cast<int>(element_.getWidth()); }
   mlir::Value of(mlir::Value x) { return arith::BitcastOp::create(b_, loc_, type_, x); }
   mlir::Value as(Type type, mlir::Value x) { return arith::BitcastOp::create(b_, loc_, type, x); }
+  /// The upper 32 bits of f64, all of f32: as words, of a number, and as a number whose lower bits are 0.
+  Words upper() const { return Words(b_, loc_, withElement(b_.getI32Type())); }
+  mlir::Value upperOf(mlir::Value x) {
+    if (count() == 32) return of(x);
+    return arith::TruncIOp::create(b_, loc_, withElement(b_.getI32Type()), make<arith::ShRUIOp>(of(x), constant(32)));
+  }
+  mlir::Value asUpper(Type type, mlir::Value word) {
+    if (count() == 32) return as(type, word);
+    return as(type, make<arith::ShLIOp>(arith::ExtUIOp::create(b_, loc_, type_, word), constant(32)));
+  }
   mlir::Value constant(const APInt& v) {
     TypedAttr one = b_.getIntegerAttr(element_, v);
     if (auto tile = dyn_cast<RankedTensorType>(type_)) one = SplatElementsAttr::get(tile, ArrayRef<Attribute>(one));
@@ -104,6 +117,10 @@ class Words {
   }
 
  private:
+  Type withElement(Type element) const {
+    auto tile = dyn_cast<RankedTensorType>(type_);
+    return tile ? Type(RankedTensorType::get(tile.getShape(), element)) : element;
+  }
   OpBuilder& b_;
   Location loc_;
   Type type_;
@@ -139,27 +156,26 @@ mlir::Value CosPi::make(OpBuilder& b, Location loc, Args args) {
   return f.result(f.sineOfHalfTurns(f.sub(f.constant(0.5), f.abs(f.lessWholeTurns(f.operand(0))))));
 }
 
+/// Both sides times the power of two that leaves the larger one between 1 and 2 (next to both ends of the range 4, and
+/// less): their squares neither overflow nor vanish.
 mlir::Value Hypot::make(OpBuilder& b, Location loc, Args args) {
   Floats f(b, loc, args);
-  mlir::Value x = f.abs(f.operand(0)), y = f.abs(f.operand(1)), one = f.constant(1);
-  mlir::Value more = f.greater(x, y);  // with a NaN on either side: false, and the root is NaN
-  mlir::Value large = f.choose(more, x, y), small = f.choose(more, y, x);
-  // Quotients want their divisor away from both ends of the range.
-  const int far = f.isDouble() ? 1000 : 120;
-  mlir::Value huge = f.greater(large, f.constant(std::ldexp(1.0, far)));
-  mlir::Value tiny = f.greater(f.constant(std::ldexp(1.0, -far + 30)), large);
-  auto scale = [&](double ifHuge, double ifTiny) {
-    return f.choose(huge, f.constant(ifHuge), f.choose(tiny, f.constant(ifTiny), one));
-  };
-  mlir::Value by = scale(0x1p-30, 0x1p60);
-  large = f.mul(large, by), small = f.mul(small, by);
-  mlir::Value ratio = f.make<arith::DivFOp>({small, large});
-  mlir::Value root = f.make<math::SqrtOp>(f.fma(ratio, ratio, one));
-  mlir::Value r = f.mul(f.mul(large, root), scale(0x1p30, 0x1p-60));
-  r = f.choose(f.equal(f.add(large, small), f.constant(0)), large, r);
-  const double infinity = std::numeric_limits<double>::infinity();
-  mlir::Value either = f.choose(f.equal(x, f.constant(infinity)), x, y);
-  return f.result(f.choose(f.equal(either, f.constant(infinity)), either, r));
+  mlir::Value x = f.abs(f.operand(0)), y = f.abs(f.operand(1));
+  // Exponents are in words of 32 bits, also those of f64.
+  Words w(b, loc, x.getType()), upper = w.upper();
+  const int mantissa = f.isDouble() ? 20 : 23, most = f.isDouble() ? 2046 : 254;
+  auto exponent = [&](int64_t e) { return upper.constant(e << mantissa); };
+  mlir::Value larger = upper.make<arith::MaxUIOp>(w.upperOf(x), w.upperOf(y));
+  mlir::Value e = upper.make<arith::AndIOp>(larger, exponent(most + 1));
+  e = upper.make<arith::MinUIOp>(upper.make<arith::MaxUIOp>(e, exponent(1)), exponent(most - 1));
+  mlir::Value back = w.asUpper(x.getType(), e);
+  mlir::Value by = w.asUpper(x.getType(), upper.make<arith::SubIOp>(exponent(most), e));
+  mlir::Value u = f.mul(x, by), v = f.mul(y, by);
+  mlir::Value r = f.mul(f.make<math::SqrtOp>(f.fma(u, u, f.mul(v, v))), back);
+  // Infinite beside a NaN, too.
+  mlir::Value infinity = f.constant(std::numeric_limits<double>::infinity());
+  mlir::Value isInfinite = arith::OrIOp::create(b, loc, f.equal(x, infinity), f.equal(y, infinity));
+  return f.result(f.choose(isInfinite, infinity, r));
 }
 
 /// What is left of |x| by twice |y| lies in three pieces around 0, |y| and 2 |y|; differences of neighbours are exact.

@@ -48,3 +48,19 @@ func.func @halves_away(%x: !tile.ptr<f32>, %y: !tile.ptr<f32>) attributes {tile.
   tile.scatter %r, %y offsets %i : tensor<128xi32> : tensor<128xf32>, !tile.ptr<f32>
   return
 }
+
+// -----
+
+// CHECK-LABEL: entry halves_away_of_f64(
+// CHECK: copysign.f64
+// CHECK-NEXT: add.rn.f64
+// CHECK-NEXT: cvt.rzi.f64.f64
+// CHECK-NOT: cvt
+// CHECK: st.global
+func.func @halves_away_of_f64(%x: !tile.ptr<f64>, %y: !tile.ptr<f64>) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %i = tile.iota : tensor<128xi32>
+  %v = tile.gather %x offsets %i : tensor<128xi32> : !tile.ptr<f64> -> tensor<128xf64>
+  %r = math.round %v : tensor<128xf64>
+  tile.scatter %r, %y offsets %i : tensor<128xi32> : tensor<128xf64>, !tile.ptr<f64>
+  return
+}

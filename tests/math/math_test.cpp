@@ -218,6 +218,57 @@ TEST(Math, PowOverTheWholeRange) {
   RecordProperty("worst", std::to_string(worstError));
 }
 
+/// Parts as exact as the C library's, for what is made of a machine's instructions.
+struct ExactParts : QuickParts {
+  using Value = llvm::Value*;
+  Value exp2(llvm::IRBuilderBase& b, Value x) const override { return b.CreateUnaryIntrinsic(llvm::Intrinsic::exp2, x); }
+  Value log2(llvm::IRBuilderBase& b, Value x) const override { return b.CreateUnaryIntrinsic(llvm::Intrinsic::log2, x); }
+  Value reciprocal(llvm::IRBuilderBase& b, Value x) const override {
+    return b.CreateFDiv(llvm::ConstantFP::get(x->getType(), 1.0), x);
+  }
+  Value quotient(llvm::IRBuilderBase& b, Value x, Value y) const override { return b.CreateFDiv(x, y); }
+  Value sqrt(llvm::IRBuilderBase& b, Value x) const override { return b.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, x); }
+};
+/// Of every lane by itself, with such parts.
+template <class Op>
+Emit ofLanes(const std::function<std::vector<llvm::Value*>(llvm::Value*)>& operands) {
+  return [operands](llvm::IRBuilder<>& b, std::vector<llvm::Value*> args) {
+    mlir::MLIRContext ctx;
+    ctx.loadDialect<mlir::arith::ArithDialect, mlir::math::MathDialect>();
+    mlir::OpBuilder builder(&ctx);
+    auto loc = builder.getUnknownLoc();
+    mlir::OwningOpRef<mlir::ModuleOp> module(mlir::ModuleOp::create(loc));
+    builder.setInsertionPointToStart(module->getBody());
+    mlir::Value x = mlir::arith::ConstantOp::create(builder, loc, builder.getF32FloatAttr(0));
+    mlir::Operation* op;
+    if constexpr (requires { Op::create(builder, loc, x, x); }) op = Op::create(builder, loc, x, x);
+    else op = Op::create(builder, loc, x);
+    const ExactParts parts;
+    llvm::Value* r = llvm::PoisonValue::get(args[0]->getType());
+    for (uint64_t i = 0; i < kLanes; ++i) {
+      llvm::Value* y = emitTranscendental(b, op, operands(b.CreateExtractElement(args[0], i)), /*hasLibm=*/false, &parts);
+      r = b.CreateInsertElement(r, y, i);
+    }
+    return r;
+  };
+}
+TEST(Math, CbrtOfQuickParts) {
+  const Emit emit = ofLanes<mlir::math::CbrtOp>([](llvm::Value* x) { return std::vector{x}; });
+  EXPECT_LT(worst<mlir::math::CbrtOp>([](double x) { return std::cbrt(x); }, kStep, INFINITY, emit), 2);
+}
+template <int numerator, int denominator>
+void checkPowersOf() {
+  constexpr float kBase = static_cast<float>(numerator) / denominator;
+  const Emit emit = ofLanes<mlir::math::PowFOp>([](llvm::Value* y) {
+    return std::vector<llvm::Value*>{llvm::ConstantFP::get(y->getType(), kBase), y};
+  });
+  EXPECT_LT(worst<mlir::math::PowFOp>([](double y) { return std::pow(double(kBase), y); }, kStep, INFINITY, emit), 2) << kBase;
+}
+TEST(Math, PowersOfConstants) {
+  checkPowersOf<2, 1>(), checkPowersOf<10, 1>(), checkPowersOf<10000, 1>(), checkPowersOf<1, 2>(), checkPowersOf<9, 10>();
+  checkPowersOf<1000001, 1000000>(), checkPowersOf<1, 1000000000>(), checkPowersOf<3, 1>(), checkPowersOf<1, 1>();
+}
+
 // ---- f64, against the C library in long double
 
 
@@ -349,6 +400,35 @@ TEST(Math, RemainderIsExact) {
 TEST(Math64, RemainderIsExact) {
   checkRemainder<double>(f64, 60);
   checkRemainder<double>(f64, 2000);
+}
+
+// By constants that are powers of two there is no loop.
+template <class T>
+void checkRemainderOf(llvm::Type* (*type)(llvm::LLVMContext&), double divisor) {
+  Compiled f(type, type, 1, [&](llvm::IRBuilder<>& b, std::vector<llvm::Value*> a) {
+    return mathOp<mlir::arith::RemFOp>(2, sizeof(T) == 8)(b, {a[0], llvm::ConstantFP::get(a[0]->getType(), divisor)});
+  });
+  using Limits = std::numeric_limits<T>;
+  std::vector<T> x{T(0), T(-0.0), Limits::infinity(), Limits::quiet_NaN(), Limits::max(), -Limits::max(), Limits::min(),
+                   -Limits::denorm_min()};
+  for (int i = -40; i < 40; ++i)
+    for (T off : {T(0), T(0.3), T(1e-6)}) x.push_back(static_cast<T>(divisor * i / 4) + off);
+  for (int e = -120; e < 120; ++e) x.push_back(std::ldexp(T(e % 2 ? -1.2345678 : 1.7654321), e));
+  for (size_t i = 0; i + kLanes <= x.size(); i += kLanes) {
+    T out[kLanes];
+    f(&x[i], &x[i], out);
+    for (size_t l = 0; l < kLanes; ++l) {
+      const T want = std::fmod(x[i + l], static_cast<T>(divisor));
+      const bool same = out[l] == want && std::signbit(out[l]) == std::signbit(want);
+      EXPECT_TRUE(std::isnan(want) ? std::isnan(out[l]) : same) << x[i + l] << " % " << divisor << " gave " << out[l];
+    }
+  }
+}
+TEST(Math, RemainderOfPowersOfTwo) {
+  for (double divisor : {1.0, -2.0, 4.0, 0.5, 3.0, 0x1p23, 0x1p100, 0x1p101}) {
+    checkRemainderOf<float>(f32, divisor);
+    checkRemainderOf<double>(f64, divisor);
+  }
 }
 
 TEST(Fp8, ConversionsAgreeWithTheFormats) {

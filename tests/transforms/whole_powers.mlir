@@ -48,6 +48,29 @@ func.func @none(%x: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
 }
 
 // -----
+// Of -0 and -inf the powers of 0 and inf.
+// CHECK-LABEL: @roots
+// CHECK: %[[S:.*]] = math.sqrt %arg0
+// CHECK: %[[A:.*]] = math.absf %[[S]]
+// CHECK: %[[END:.*]] = arith.cmpf oeq, %arg0, %{{.*}}
+// CHECK: %[[X:.*]] = arith.select %[[END]], %{{.*}}, %[[A]]
+// CHECK: %[[T:.*]] = math.sqrt %arg0
+// CHECK: %[[P:.*]] = arith.mulf %arg0, %[[T]]
+// CHECK: math.absf %[[P]]
+// CHECK: %[[R:.*]] = math.rsqrt %arg0
+// CHECK: math.absf %[[R]]
+// CHECK: return %[[X]]
+func.func @roots(%x: tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>, tensor<2xf32>) {
+  %a = arith.constant dense<0.5> : tensor<2xf32>
+  %b = arith.constant dense<1.5> : tensor<2xf32>
+  %c = arith.constant dense<-0.5> : tensor<2xf32>
+  %y = math.powf %x, %a : tensor<2xf32>
+  %z = math.powf %x, %b : tensor<2xf32>
+  %w = math.powf %x, %c : tensor<2xf32>
+  return %y, %z, %w : tensor<2xf32>, tensor<2xf32>, tensor<2xf32>
+}
+
+// -----
 // Neither whole ones nor small: as they are.
 // CHECK-LABEL: @others
 // CHECK-COUNT-3: math.powf

@@ -5,6 +5,7 @@
 #include "compiler/lowering/math_functions.h"
 #include "compiler/lowering/math_functions_f64.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -48,6 +49,9 @@ struct Approximate : QuickParts {
   Value* exp2(llvm::IRBuilderBase& b, Value* x) const override {
     return b.CreateIntrinsic(llvm::Intrinsic::nvvm_ex2_approx_ftz, {b.getFloatTy()}, {x});
   }
+  Value* log2(llvm::IRBuilderBase& b, Value* x) const override {
+    return b.CreateIntrinsic(b.getFloatTy(), llvm::Intrinsic::nvvm_lg2_approx_f, {x});
+  }
   // The hardware's reciprocal is within one unit everywhere; a quotient needs its range reduced first.
   Value* reciprocal(llvm::IRBuilderBase& b, Value* x) const override {
     return b.CreateIntrinsic(b.getFloatTy(), llvm::Intrinsic::nvvm_rcp_approx_ftz_f, {x});
@@ -75,14 +79,22 @@ GpuMath::GpuMath(bool fastMath) : fastMath_(fastMath) {
   rough = &upperWords;
 }
 
-/// The nearest whole number, halves away from zero, of f32: what is less than a half is added away from zero, rounded
-/// (a half then reaches the next number), and cut. The sum must not become one with a product in front of it.
+/// The nearest whole number, halves away from zero: what is less than a half is added away from zero, rounded (a half
+/// then reaches the next number), and cut. The sum must not become one with a product in front of it.
 static Value* roundAway(llvm::IRBuilderBase& b, Operation* op, Value* x) {
-  if (!isa<math::RoundOp>(op) || !x->getType()->isFloatTy()) return nullptr;
-  Value* half =
-      b.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, llvm::ConstantFP::get(x->getType(), 0x1.fffffep-2), x);
-  Value* sum = b.CreateIntrinsic(x->getType(), llvm::Intrinsic::nvvm_add_rn_f, {x, half});
-  return b.CreateUnaryIntrinsic(llvm::Intrinsic::trunc, sum);
+  llvm::Type* type = x->getType();
+  if (!isa<math::RoundOp>(op) || (!type->isFloatTy() && !type->isDoubleTy())) return nullptr;
+  const bool isDouble = type->isDoubleTy();
+  Value* less = llvm::ConstantFP::get(type, isDouble ? 0x1.fffffffffffffp-2 : 0x1.fffffep-2);
+  Value* half = b.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, less, x);
+  auto add = isDouble ? llvm::Intrinsic::nvvm_add_rn_d : llvm::Intrinsic::nvvm_add_rn_f;
+  return b.CreateUnaryIntrinsic(llvm::Intrinsic::trunc, b.CreateIntrinsic(type, add, {x, half}));
+}
+
+/// x, whose square root `root` is if it is one of this machine's quick ones.
+static Value* squareOf(Value* root) {
+  auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(root);
+  return call && call->getIntrinsicID() == llvm::Intrinsic::nvvm_sqrt_approx_ftz_f ? call->getArgOperand(0) : nullptr;
 }
 
 /// Nothing but its rounding to 16 bits is ever seen of the op's result.
@@ -144,13 +156,20 @@ Value* GpuMath::special(llvm::IRBuilderBase& b, Operation* op, llvm::ArrayRef<Va
       .Case<math::SqrtOp>([&](auto) { return quick.sqrt(b, args[0]); })
       .Case<math::RsqrtOp>([&](auto) { return call(llvm::Intrinsic::nvvm_rsqrt_approx_ftz_f, {args[0]}); })
       .Case<arith::DivFOp>([&](auto) {
-        auto* one = llvm::dyn_cast<llvm::ConstantFP>(args[0]);
-        if (one && one->isExactlyValue(1.0)) return quick.reciprocal(b, args[1]);
+        auto* constant = llvm::dyn_cast<llvm::ConstantFP>(args[0]);
+        const bool isOne = constant && constant->isExactlyValue(1.0);
+        // Times 1 / root, one instruction, instead of a quotient of several; the product stays one by itself.
+        if (Value* square = squareOf(args[1])) {
+          Value* inverse = call(llvm::Intrinsic::nvvm_rsqrt_approx_ftz_f, {square});
+          b.setFastMathFlags({});
+          return isOne ? inverse : b.CreateFMul(args[0], inverse);
+        }
+        if (isOne) return quick.reciprocal(b, args[1]);
         return quick.quotient(b, args[0], args[1]);
       })
       .Case<math::TanOp, math::TanhOp, math::SinhOp, math::CoshOp, math::AsinOp, math::AcosOp, math::AtanOp,
             math::Atan2Op, math::AsinhOp, math::AcoshOp, math::AtanhOp, math::ExpM1Op, math::Log1pOp, math::ErfOp,
-            math::ErfcOp, NormcdfOp, math::CbrtOp, math::PowFOp>(
+            math::ErfcOp, NormcdfOp, ErfcinvOp, NormcdfinvOp, math::CbrtOp, math::PowFOp>(
           [&](auto) { return emitTranscendental(b, op, args, /*hasLibm=*/false, &quick); })
       .Default([](Operation*) -> Value* { return nullptr; });
 }
