@@ -10,7 +10,7 @@ auto inverse = kernel("user_doubled_inverse", [](const LaCfg& c, Ptr<const float
                  num_warps(c.warps);
                  auto t = program_id(0) * c.BT + arange(0, c.BT), s = arange(0, c.BT);
                  auto p = A + cast(program_id(1), i64) * T * c.BT + (t.col() * c.BT + s.row());
-                 Tile a = load(p, {.mask = t.col() < T & s.col() > s.row()});
+                 Tile a = load(p, {.mask = (t.col() < T) & (s.col() > s.row())});
                  Tile r = cast(s.col() == s.row(), f32) - a, q = a;
                  for (int n = 2; n < c.BT; n *= 2) {  // (1 - a)(1 + a^2)(1 + a^4) ...
                    q = dot(q, q, zeros({c.BT, c.BT}, f32), Prec::tf32);

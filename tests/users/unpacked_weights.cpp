@@ -16,15 +16,15 @@ auto gptq = kernel("user_gptq_ways", [](const QmCfg& c, Ptr<const half> A, Ptr<c
               auto in = om.col() < M;
               Tile acc = zeros({c.BM, c.BN}, f32);
               for (auto k : range(0, K, c.BK, {.stages = c.stages})) {
-                auto a = load(A + (om.col() * K + (k + ok).row()), {.mask = in & (k + ok).row() < K});
+                auto a = load(A + (om.col() * K + (k + ok).row()), {.mask = in & ((k + ok).row() < K)});
                 Tile w;
                 if (c.way == 0) {  // every row of a word loads it
                   auto words =
-                      load(W + (((k + ok) / 8).col() * N + on.row()), {.mask = (k + ok).col() < K & on.row() < N});
+                      load(W + (((k + ok) / 8).col() * N + on.row()), {.mask = ((k + ok).col() < K) & (on.row() < N)});
                   w = (words >> (ok % 8 * 4).col()) & 15;
                 } else {  // a word is loaded once and spread over a third dim
                   auto ow = k / 8 + arange(0, c.BK / 8);
-                  auto words = load(W + (ow.col() * N + on.row()), {.mask = ow.col() * 8 < K & on.row() < N});
+                  auto words = load(W + (ow.col() * N + on.row()), {.mask = (ow.col() * 8 < K) & (on.row() < N)});
                   auto shifts = reshape(arange(0, 8) * 4, {1, 8, 1});
                   w = reshape((expand_dims(words, 1) >> shifts) & 15, {c.BK, c.BN});
                 }
@@ -34,7 +34,7 @@ auto gptq = kernel("user_gptq_ways", [](const QmCfg& c, Ptr<const half> A, Ptr<c
                 auto zero = ((z >> (on % 8 * 4)) & 15) + 1;
                 acc = dot(a, cast(w - zero.row(), f16) * s.row(), acc);
               }
-              store(C + (om.col() * N + on.row()), cast(acc, f16), {.mask = in & on.row() < N});
+              store(C + (om.col() * N + on.row()), cast(acc, f16), {.mask = in & (on.row() < N)});
             }).grid([](const QmCfg& c, auto, auto, auto, auto, auto, int M, int N, int) {
   return Grid{cdiv(M, c.BM), cdiv(N, c.BN)};
 });
@@ -115,34 +115,35 @@ Register r2("f8_scaled_blocks", [](Env& e) { return f8_job(e, 0); });
 Register r3("f8_scaled", [](Env& e) { return f8_job(e, 1); });
 
 // --- experts: tokens sorted by expert and padded to blocks of BM (vLLM); way 0 pointers, way 1 gathered rows of a view
-auto moe = kernel("user_moe_ways", [](const QmCfg& c, Tensor<const bfloat16, 2> X, Tensor<const bfloat16, 3> W,
-                                      Ptr<const int> sorted, Ptr<const int> expert, Ptr<const int> padded,
-                                      Ptr<const float> weight, Ptr<bfloat16> out, I32 T, I32 top) {
-             num_warps(c.warps);
-             auto N = W.dim(1), K = W.dim(2);
-             auto pm = program_id(0), pn = program_id(1);
-             return_if(pm * c.BM >= load(padded));
-             auto ids = load(sorted + (pm * c.BM + arange(0, c.BM)));
-             auto valid = ids < T * top;
-             auto e = load(expert + pm);
-             auto on = (pn * c.BN + arange(0, c.BN));
-             auto rows = ids / top;
-             Tile acc = zeros({c.BM, c.BN}, f32);
-             for (auto k : range(0, K, c.BK, {.stages = c.stages})) {
-               auto ok = k + arange(0, c.BK);
-               Tile a = c.way ? X.gather(where(valid, rows, -1), k, c.BK)
-                              : load(X.ptr() + (cast(rows, i64).col() * K + cast(ok, i64).row()),
-                                     {.mask = valid.col() & ok.row() < K});
-               Tile b = c.way ? trans(reshape(W.load({e, pn * c.BN, k}, {1, c.BN, c.BK}), {c.BN, c.BK}))
-                              : load(W.ptr() + cast(e, i64) * N * K + (on.row() * K + ok.col()),
-                                     {.mask = on.row() < N & ok.col() < K});
-               acc = dot(a, b, acc);
-             }
-             acc = acc * load(weight + ids, {.mask = valid}).col();
-             store(out + (cast(ids, i64).col() * N + on.row()), cast(acc, bf16), {.mask = valid.col() & on.row() < N});
-           }).grid([](const QmCfg& c, const auto&, const auto& w, auto, const int*, auto, auto, auto, int T, int top) {
-  return Grid{cdiv(T * top, c.BM) + w.shape[0], cdiv(w.shape[1], c.BN)};
-});
+auto moe =
+    kernel("user_moe_ways", [](const QmCfg& c, Tensor<const bfloat16, 2> X, Tensor<const bfloat16, 3> W,
+                               Ptr<const int> sorted, Ptr<const int> expert, Ptr<const int> padded,
+                               Ptr<const float> weight, Ptr<bfloat16> out, I32 T, I32 top) {
+      num_warps(c.warps);
+      auto N = W.dim(1), K = W.dim(2);
+      auto pm = program_id(0), pn = program_id(1);
+      return_if(pm * c.BM >= load(padded));
+      auto ids = load(sorted + (pm * c.BM + arange(0, c.BM)));
+      auto valid = ids < T * top;
+      auto e = load(expert + pm);
+      auto on = (pn * c.BN + arange(0, c.BN));
+      auto rows = ids / top;
+      Tile acc = zeros({c.BM, c.BN}, f32);
+      for (auto k : range(0, K, c.BK, {.stages = c.stages})) {
+        auto ok = k + arange(0, c.BK);
+        Tile a = c.way ? X.gather(where(valid, rows, -1), k, c.BK)
+                       : load(X.ptr() + (cast(rows, i64).col() * K + cast(ok, i64).row()),
+                              {.mask = valid.col() & (ok.row() < K)});
+        Tile b = c.way ? trans(reshape(W.load({e, pn * c.BN, k}, {1, c.BN, c.BK}), {c.BN, c.BK}))
+                       : load(W.ptr() + cast(e, i64) * N * K + (on.row() * K + ok.col()),
+                              {.mask = (on.row() < N) & (ok.col() < K)});
+        acc = dot(a, b, acc);
+      }
+      acc = acc * load(weight + ids, {.mask = valid}).col();
+      store(out + (cast(ids, i64).col() * N + on.row()), cast(acc, bf16), {.mask = valid.col() & (on.row() < N)});
+    }).grid([](const QmCfg& c, const auto&, const auto& w, auto, const int*, auto, auto, auto, int T, int top) {
+      return Grid{cdiv(T * top, c.BM) + w.shape[0], cdiv(w.shape[1], c.BN)};
+    });
 Job moe_job(Env& e, int way) {
   QmCfg c;
   c.way = way, c.BM = e.field("BM", e.big ? 64 : 16), c.BN = e.field("BN", e.big ? 128 : 32);
