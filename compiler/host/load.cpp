@@ -1,6 +1,7 @@
 // load.cpp - tile.load: boxes of views, clipped to the view, rows in vectors. A box of a view that nothing writes to,
 // whose elements lie as a tile's would, is read where it is; one whose rows lie apart, too, where it is read once and
 // row by row.
+#include "compiler/dialect/boxes.h"
 #include "compiler/host/box.h"
 #include "compiler/host/dot_shape.h"
 #include "compiler/host/emitter.h"
@@ -223,6 +224,7 @@ LogicalResult emitLoad(Emitter& e, LoadOp op) {
   if (e.isLongBody() && isTile(op.getResult()))
     return e.plan.owns(op.getResult()) ? (callLoad(e, op, pad), success()) : success();
   Box box(e, op.getView(), op.getIndices(), op.getResult().getType());
+  if (op->hasAttr(kInsideAttr)) box.isInside(e);
   if (box.shape.empty()) return loadScalar(e, op, box, pad);
   if (!e.plan.owns(op.getResult())) return success();  // nobody looks at it
 
