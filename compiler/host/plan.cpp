@@ -239,6 +239,9 @@ void Plan::requestScratch(Operation* op) {
     if (shape.packA) addScratch(op, 0, {shape.m, shape.k}, bytes, "packed A of dot");
     if (shape.packB) addScratch(op, 1, {shape.k, columns}, bytes, "packed B of dot");
     if (shape.rowsOfB) addScratch(op, 2, {shape.k, shape.n}, bytes, "rows of B of dot");
+  } else if (auto counts = dyn_cast<HistogramOp>(op); counts && histogramTables(counts) > 1) {
+    addScratch(op, 0, {histogramTables(counts) - 1, shapeOf(counts.getResult())[0]},
+               Numbers::bytes(elementOf(counts.getResult())), "counts of histogram");
   } else if (auto loop = dyn_cast<scf::ForOp>(op)) {
     // Carried tiles that change places are copied out before any of them is overwritten.
     Operation* yield = loop.getBody()->getTerminator();

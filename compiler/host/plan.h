@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "compiler/analysis/facts.h"
+#include "compiler/dialect/dialect.h"
 #include "compiler/dialect/tiles.h"
 #include "compiler/targets/host.h"
 #include "llvm/ADT/DenseMap.h"
@@ -49,6 +50,10 @@ llvm::SmallVector<std::pair<int, int>, 4> matchDims(llvm::ArrayRef<int64_t> from
 inline bool isLong(int cost) { return cost > 30; }
 /// Vectors to compute at a time: of short expressions many, their loop would cost as much as they do.
 inline int vectorsAtATime(int cost) { return isLong(cost) ? 1 : cost > 8 ? 2 : 4; }
+
+/// Tables that a histogram counts in, one value after the other in turns: equal values that follow each other would
+/// wait for each other's count. Of few values adding up the tables would take longer.
+int64_t histogramTables(HistogramOp op);
 
 class Plan {
  public:
