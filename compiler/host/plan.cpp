@@ -22,6 +22,7 @@ constexpr int64_t kAlign = 64;
 int opCost(Operation* op) {
   if (isa<BroadcastOp, ReshapeOp, TransOp, SplatOp, IotaOp, ExtractOp, AssumeOp, arith::ConstantOp>(op)) return 0;
   if (isa<GatherOp>(op)) return kCheap + 1;
+  if (isa<arith::FPToSIOp, arith::FPToUIOp>(op)) return kCheap + 1;  // they keep to the range of the integers
   return elementwiseCost(op);
 }
 
