@@ -104,11 +104,28 @@ void Plan::findBeginningsAgain(func::FuncOp kernel, const Facts& facts) {
   });
 }
 
+/// Of such offsets every vector of an access takes the first alone: in memory all of them would be written.
+void Plan::findRuns(func::FuncOp kernel, const Facts& facts) {
+  constexpr int64_t kShort = 16;
+  kernel.walk([&](arith::AddIOp op) {
+    if (!isTile(op.getResult()) || shapeOf(op.getResult()).back() < kShort) return;
+    for (OpOperand& use : op->getUses()) {
+      auto gather = dyn_cast<GatherOp>(use.getOwner());
+      auto scatter = dyn_cast<ScatterOp>(use.getOwner());
+      const Value offsets = gather ? gather.getOffsets() : scatter ? scatter.getOffsets() : Value();
+      const Value value = scatter ? scatter.getValue() : Value();
+      if (offsets != op.getResult() || value == op.getResult()) return;
+    }
+    if (facts.of(op.getResult()).contiguity.back() == shapeOf(op.getResult()).back()) runs_.insert(op);
+  });
+}
+
 Plan::Plan(func::FuncOp kernel, const HostFeatures& machine) : machine_(machine) {
   number(kernel);
   const Facts facts(kernel);
   findSoleReaders(kernel, facts);
   findBeginningsAgain(kernel, facts);
+  findRuns(kernel, facts);
   kernel.walk<WalkOrder::PreOrder>([&](Operation* op) { decide(op); });
   for (size_t i = 0; i < buffers_.size(); ++i) parent_.push_back(static_cast<int>(i));
   members_.resize(buffers_.size());
@@ -224,7 +241,7 @@ void Plan::decide(Operation* op) {
                 (ofRows && (isOfShortRows(result) || feedsColumnSums(result)));
     bool manyTimes = cost * (uses - 1) > 2 * kCheap;
     // What is read from memory is read in the loops that were found for it, and once.
-    bool again = !readOnce && (dear || manyTimes || readsMemory_.contains(op));
+    bool again = !readOnce && (((dear || manyTimes) && !runs_.contains(op)) || readsMemory_.contains(op));
     if (isReordered(result) || (isCarried(result) && !fill) || again || cost > kLongest)
       addValue(result, op->getName().stripDialect());
     else

@@ -108,6 +108,7 @@ class Plan {
   void number(mlir::func::FuncOp kernel);
   void findSoleReaders(mlir::func::FuncOp kernel, const Facts& facts);
   void findBeginningsAgain(mlir::func::FuncOp kernel, const Facts& facts);
+  void findRuns(mlir::func::FuncOp kernel, const Facts& facts);
   void decide(mlir::Operation* op);
   /// Whether evaluating the tile reads memory of the user's, through a gather that has no buffer.
   bool readsMemory(mlir::Value tile) const {
@@ -147,6 +148,7 @@ class Plan {
   llvm::DenseMap<mlir::Value, int> costs_;
   llvm::DenseSet<mlir::Operation*> readOnce_;     ///< see findSoleReaders
   llvm::DenseSet<mlir::Operation*> beginAgain_;   ///< see beginsAgain
+  llvm::DenseSet<mlir::Operation*> runs_;         ///< offsets of which rows are runs, and nothing but offsets
   llvm::DenseSet<mlir::Operation*> readsMemory_;  ///< ops whose operands are such tiles, and the gathers themselves
   llvm::DenseMap<mlir::Value, llvm::SmallVector<Read, 4>> reads_;
   llvm::DenseMap<mlir::Value, mlir::Operation*> madeIn_;
