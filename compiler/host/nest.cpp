@@ -44,7 +44,8 @@ SmallVector<int64_t, 4> Nest::loopStrides(const Ref& ref, const Access& a) const
   SmallVector<int64_t, 4> strides(shape_.size(), 0);
   const bool apart = e_.pitchOf(ref) != nullptr;
   for (auto [d, loop] : llvm::enumerate(a.loop))
-    if (loop >= 0) strides[loop] += ref.strides[d] + (apart && d + 1 < a.loop.size());  // no row begins where another ends
+    if (loop >= 0)  // where rows lie apart, none begins where another ends
+      strides[loop] += ref.strides[d] + (apart && d + 1 < a.loop.size());
   return strides;
 }
 
