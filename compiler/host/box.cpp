@@ -72,6 +72,11 @@ Box::Box(Emitter& e, const View& view, ArrayRef<llvm::Value*> indices, Type elem
   origin = e.offsetBy(view.pointer, element, offset);
 }
 
+void Box::isInside(Emitter& e) {
+  whole = e.b.getTrue();
+  for (size_t d = 0; d < shape.size(); ++d) low[d] = e.i64(0), high[d] = e.i64(shape[d]);
+}
+
 SmallVector<llvm::Value*> Box::words() const {
   SmallVector<llvm::Value*> w{origin, whole};
   for (const auto* list : {&low, &high, &stride}) w.append(list->begin(), list->end());

@@ -18,6 +18,8 @@ struct Box {
   Box(const Box& outside, llvm::ArrayRef<llvm::Value*> parameters);
   llvm::SmallVector<llvm::Value*> words() const;
 
+  /// All of it is inside, as is known of the access (kInsideAttr).
+  void isInside(Emitter& e);
   /// The dim from which on the box is walked as one row, where isTogether: the last one but for short rows (colours of a
   /// pixel), which are a loop each otherwise.
   size_t rowsFrom() const;

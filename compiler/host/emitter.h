@@ -56,15 +56,19 @@ class Emitter {
   void readAt(const Ref& ref, llvm::Value* address) { elsewhere_[plan.root(ref.buffer)] = address; }
   /// The same while `body` runs only; `pitch` as in readRowsAt, or null.
   void whileReadAt(const Ref& ref, llvm::Value* address, llvm::Value* pitch, llvm::function_ref<void()> body) {
-    const auto before = elsewhere_, apart = pitches_;
-    readRowsAt(ref, address, pitch);
+    const auto before = elsewhere_;
+    const auto apart = pitches_;
+    readAt(ref, address);
+    pitches_.erase(plan.root(ref.buffer));
+    if (pitch) readRowsAt(ref, address, pitch);
     body();
     elsewhere_ = before, pitches_ = apart;
   }
-  /// The same of a matrix whose rows lie `pitch` elements apart, for readers that ask for it.
-  void readRowsAt(const Ref& ref, llvm::Value* address, llvm::Value* pitch) {
+  /// The same of a tile whose rows lie apart, for readers that ask for it: `pitches` are the elements from one index of
+  /// a dim to the next, for all dims but the last.
+  void readRowsAt(const Ref& ref, llvm::Value* address, llvm::ArrayRef<llvm::Value*> pitches) {
     readAt(ref, address);
-    pitches_[plan.root(ref.buffer)] = pitch;
+    pitches_[plan.root(ref.buffer)].assign(pitches.begin(), pitches.end());
   }
   /// Loops of `reader` over the buffer's tile ask for the same tile of the next program, `distance` bytes further,
   /// while they work on what is in the caches: it is there when that program begins.
@@ -76,9 +80,15 @@ class Emitter {
   /// What an integer would be in the program after this one (along the grid's first dim); null: not known. `made`: what
   /// was asked for before, each computed once.
   llvm::Value* inNextProgram(mlir::Value scalar, llvm::DenseMap<mlir::Value, llvm::Value*>& made);
-  /// Elements from one row to the next; null: as the tile's own strides say.
+  /// The pitches of a tile whose rows lie apart; none: as the tile's own strides say.
+  llvm::ArrayRef<llvm::Value*> pitchesOf(const Ref& ref) const {
+    auto it = ref.buffer < 0 ? pitches_.end() : pitches_.find(plan.root(ref.buffer));
+    return it == pitches_.end() ? llvm::ArrayRef<llvm::Value*>() : it->second;
+  }
+  /// Elements from one row of a matrix to the next; null as above.
   llvm::Value* pitchOf(const Ref& ref) const {
-    return ref.buffer < 0 ? nullptr : pitches_.lookup(plan.root(ref.buffer));
+    const auto pitches = pitchesOf(ref);
+    return pitches.empty() ? nullptr : pitches[0];
   }
   /// A function of its own for code that depends on nothing but `key` and its parameters, made once: equal loads, dots
   /// and transposes of a kernel share their loops, which is most of compile time. Never inlined.
@@ -137,7 +147,8 @@ class Emitter {
   mlir::LogicalResult reportArena();
   llvm::DenseMap<mlir::Attribute, llvm::Value*> constants_;
   llvm::DenseMap<std::pair<llvm::Type*, llvm::Constant*>, llvm::Value*> values_;
-  llvm::DenseMap<int, llvm::Value*> elsewhere_, pitches_;  ///< by buffer
+  llvm::DenseMap<int, llvm::Value*> elsewhere_;  ///< by buffer
+  llvm::DenseMap<int, llvm::SmallVector<llvm::Value*, 3>> pitches_;
   llvm::DenseMap<int, std::pair<mlir::Operation*, llvm::Value*>> ahead_;
   mlir::Operation* emitting_ = nullptr;
   bool isLongBody_ = false;

@@ -1,6 +1,7 @@
 // load.cpp - tile.load: boxes of views, clipped to the view, rows in vectors. A box of a view that nothing writes to,
 // whose elements lie as a tile's would, is read where it is; one whose rows lie apart, too, where it is read once and
 // row by row.
+#include "compiler/dialect/boxes.h"
 #include "compiler/host/box.h"
 #include "compiler/host/dot_shape.h"
 #include "compiler/host/emitter.h"
@@ -72,12 +73,12 @@ bool takesRows(Emitter& e, DotOp dot, Value tile) {
   return (dot.getA() != tile || shape.packA) && (dot.getB() != tile || elementOf(tile) == elementOf(dot.getAcc()));
 }
 
-/// Whether all that reads the matrix does so row by row, and once for each time it is loaded: rows may lie apart then.
+/// Whether all that reads the tile does so row by row, and once for each time it is loaded: rows may lie apart then.
 /// They are long enough to be loops of their own.
 bool isReadByRows(Emitter& e, LoadOp op) {
   constexpr int64_t kShort = 32;
   const auto shape = shapeOf(op.getResult());
-  if (shape.size() != 2 || e.plan.secondPass(op.getResult())) return false;
+  if (shape.size() < 2 || e.plan.secondPass(op.getResult())) return false;
   bool loops = false;
   llvm::DenseSet<Value> seen;
   std::function<bool(Value)> visit = [&](Value tile) {
@@ -86,7 +87,7 @@ bool isReadByRows(Emitter& e, LoadOp op) {
       if (user->getBlock() != op->getBlock()) return false;
       if (auto dot = dyn_cast<DotOp>(user); dot && tile == op.getResult()) return takesRows(e, dot, tile);
       loops = true;
-      if (auto sum = dyn_cast<ReduceOp>(user)) return sum.getAxis() == 1;
+      if (auto sum = dyn_cast<ReduceOp>(user)) return static_cast<size_t>(sum.getAxis()) + 1 == shape.size();
       if (isa<StoreOp, ScatterOp>(user)) return true;
       if (!isElementwise(user)) return false;
       return llvm::all_of(user->getResults(), [&](Value v) { return e.plan.owns(v) || visit(v); });
@@ -97,7 +98,7 @@ bool isReadByRows(Emitter& e, LoadOp op) {
 
 /// i1: the box is inside the view, and each of its rows lies together.
 llvm::Value* hasRowsInMemory(Emitter& e, const Box& box) {
-  return e.b.CreateAnd(box.whole, e.b.CreateICmpEQ(box.stride[1], e.i64(1)));
+  return e.b.CreateAnd(box.whole, e.b.CreateICmpEQ(box.stride.back(), e.i64(1)));
 }
 
 /// Fills what is outside with `pad`, then copies the rest. Bits move as they are, never through their register form.
@@ -185,7 +186,7 @@ void fetchForNextProgram(Emitter& e, LoadOp op, llvm::Value* stays) {
 void callLoad(Emitter& e, LoadOp op, llvm::Constant* pad) {
   const Type element = op.getView().getType().getElementType();
   const bool isVolatile = op.getCache() == CacheHint::volatile_, may = mayStay(e, op);
-  const bool inRows = may && isReadByRows(e, op);
+  const bool inRows = may && shapeOf(op.getResult()).size() == 2 && isReadByRows(e, op);
   const BoxWords box(e, op.getView(), op.getIndices());
   const Ref& place = *e.plan.place(op.getResult());
   std::string name;
@@ -224,6 +225,7 @@ LogicalResult emitLoad(Emitter& e, LoadOp op) {
   if (e.isLongBody() && isTile(op.getResult()))
     return e.plan.owns(op.getResult()) ? (callLoad(e, op, pad), success()) : success();
   Box box(e, op.getView(), op.getIndices(), op.getResult().getType());
+  if (op->hasAttr(kInsideAttr)) box.isInside(e);
   if (box.shape.empty()) return loadScalar(e, op, box, pad);
   if (!e.plan.owns(op.getResult())) return success();  // nobody looks at it
 
@@ -249,10 +251,14 @@ LogicalResult emitLoad(Emitter& e, LoadOp op) {
   llvm::Value* stays = inRows ? hasRowsInMemory(e, box) : isTileInMemory(e, box);
   e.ifThen(e.b.CreateNot(stays), [&] { e.b.CreateCall(copy, arguments); });
   llvm::Value* start = e.b.CreateSelect(stays, box.origin, arguments.back());
-  if (inRows)
-    e.readRowsAt(place, start, e.b.CreateSelect(stays, box.stride[0], e.i64(box.shape[1])));
-  else
+  if (inRows) {
+    SmallVector<llvm::Value*, 3> pitches;
+    for (auto [stride, own] : llvm::drop_end(llvm::zip(box.stride, rowMajorStrides(box.shape))))
+      pitches.push_back(e.b.CreateSelect(stays, stride, e.i64(own)));
+    e.readRowsAt(place, start, pitches);
+  } else {
     e.readAt(place, start);
+  }
   if (!inRows) fetchForNextProgram(e, op, stays);
   return success();
 }

@@ -44,7 +44,8 @@ SmallVector<int64_t, 4> Nest::loopStrides(const Ref& ref, const Access& a) const
   SmallVector<int64_t, 4> strides(shape_.size(), 0);
   const bool apart = e_.pitchOf(ref) != nullptr;
   for (auto [d, loop] : llvm::enumerate(a.loop))
-    if (loop >= 0) strides[loop] += ref.strides[d] + (apart && d == 0);  // no row begins where another ends
+    if (loop >= 0)  // where rows lie apart, none begins where another ends
+      strides[loop] += ref.strides[d] + (apart && d + 1 < a.loop.size());
   return strides;
 }
 
@@ -200,13 +201,17 @@ void Nest::hoistAcross(int dim, unsigned width) {
 }
 
 llvm::Value* Nest::elementNumber(const Ref& ref, const Access& a) {
-  if (llvm::Value* pitch = e_.pitchOf(ref)) {  // a matrix whose rows lie apart
+  if (const auto pitches = e_.pitchesOf(ref); !pitches.empty()) {  // a tile whose rows lie apart
     auto index = [&](int d) -> llvm::Value* {
       llvm::Value* i = a.loop[d] < 0 || group_[a.loop[d]] < 0 ? e_.i64(0) : index_[group_[a.loop[d]]];
       return e_.b.CreateAdd(i, e_.i64(a.offset[d]), "", true, true);
     };
+    const int last = static_cast<int>(a.loop.size()) - 1;
+    llvm::Value* n = index(last);
     // Rows may run backwards: signed.
-    return e_.b.CreateAdd(e_.b.CreateMul(index(0), pitch, "", false, true), index(1), "", false, true);
+    for (int d = 0; d < last; ++d)
+      n = e_.b.CreateAdd(e_.b.CreateMul(index(d), pitches[d], "", false, true), n, "", false, true);
+    return n;
   }
   SmallVector<int64_t, 4> strides = loopStrides(ref, a);
   int64_t fixed = ref.offset;
@@ -235,8 +240,9 @@ llvm::Value* Nest::evalLeaf(const Ref& ref, Type element, const Access& a, llvm:
   if (step > 1 && step <= kWidestStep && !e_.pitchOf(ref))
     return e_.numbers.fromMemory(element, loadApart(e_, element, e_.offsetBy(base, element, number), step, width));
   llvm::Value* v = llvm::PoisonValue::get(llvm::FixedVectorType::get(e_.numbers.inRegister(element), width));
-  llvm::Value* pitch = e_.pitchOf(ref);
-  llvm::Value* next = pitch && a.loop[0] == lead_.back() ? pitch : e_.i64(step);
+  llvm::Value* next = e_.i64(step);
+  for (auto [d, pitch] : llvm::enumerate(e_.pitchesOf(ref)))
+    if (a.loop[d] == lead_.back()) next = pitch;
   for (unsigned lane = 0; lane < width; ++lane)
     v = e_.b.CreateInsertElement(v, load(e_.b.CreateAdd(number, e_.b.CreateMul(next, e_.i64(lane))), 1), lane);
   return v;

@@ -4,6 +4,8 @@
 #include "compiler/dialect/dialect.h"
 #include "compiler/host/powers_of_two.h"
 #include "compiler/lowering/fp8.h"
+#include "compiler/lowering/math_functions.h"
+#include "compiler/lowering/math_functions_f64.h"
 #include "compiler/targets/host.h"
 #include "llvm/IR/Intrinsics.h"
 
@@ -19,8 +21,38 @@ struct HostMath : MathHooks {
     saturateConversions = true;  // the same numbers as a GPU: saturated, NaN is 0
     hasLibm = true;
     if (hostFeatures(target).powersOfTwo) powers = &instructions;
+    hasVectorsOfF64 = target.vectorBytes >= 32;  // such machines have fma, which the functions are made of
+  }
+  /// f64 functions as vectors, the same as on GPUs: the C library would be called for every lane. It is for sines,
+  /// cosines and tangents of angles that three parts of pi / 2 do not reduce.
+  Value* special(llvm::IRBuilderBase& b, Operation* op, ArrayRef<Value*> args) const override {
+    constexpr double kFarAngle = 0x1p30;
+    if (!hasVectorsOfF64 || !args[0]->getType()->getScalarType()->isDoubleTy()) return nullptr;
+    if (isa<math::ExpOp, math::Exp2Op, math::ExpM1Op, math::LogOp, math::Log2Op, math::Log10Op, math::Log1pOp,
+            math::AsinOp, math::AcosOp, math::AtanOp, math::Atan2Op, math::SinhOp, math::CoshOp, math::TanhOp,
+            math::AsinhOp, math::AcoshOp, math::AtanhOp, math::ErfOp, math::ErfcOp, math::CbrtOp>(op))
+      return emitF64(b, op, args);
+    if (!isa<math::SinOp, math::CosOp, math::TanOp>(op)) return nullptr;
+    Value* near = emitF64(b, op, args);
+    Value* size = b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, args[0]);
+    Value* isFar = b.CreateFCmpOGE(size, llvm::ConstantFP::get(size->getType(), kFarAngle));
+    if (isFar->getType()->isVectorTy()) isFar = b.CreateOrReduce(isFar);
+    if (isa<llvm::Constant>(isFar)) return emitTranscendental(b, op, args, /*hasLibm=*/true);
+    llvm::BasicBlock* before = b.GetInsertBlock();
+    auto* far = llvm::BasicBlock::Create(b.getContext(), "far", before->getParent());
+    auto* after = llvm::BasicBlock::Create(b.getContext(), "angle", before->getParent());
+    b.CreateCondBr(isFar, far, after);
+    b.SetInsertPoint(far);
+    Value* exact = emitTranscendental(b, op, args, /*hasLibm=*/true);
+    b.CreateBr(after);
+    b.SetInsertPoint(after);
+    llvm::PHINode* angle = b.CreatePHI(near->getType(), 2);
+    angle->addIncoming(near, before);
+    angle->addIncoming(exact, far);
+    return angle;
   }
   Avx512PowersOfTwo instructions;
+  bool hasVectorsOfF64 = false;
 };
 
 bool isNarrow(Type t) { return t.isF16() || t.isBF16(); }

@@ -22,6 +22,7 @@ constexpr int64_t kAlign = 64;
 int opCost(Operation* op) {
   if (isa<BroadcastOp, ReshapeOp, TransOp, SplatOp, IotaOp, ExtractOp, AssumeOp, arith::ConstantOp>(op)) return 0;
   if (isa<GatherOp>(op)) return kCheap + 1;
+  if (isa<arith::FPToSIOp, arith::FPToUIOp>(op)) return kCheap + 1;  // they keep to the range of the integers
   return elementwiseCost(op);
 }
 
@@ -103,11 +104,28 @@ void Plan::findBeginningsAgain(func::FuncOp kernel, const Facts& facts) {
   });
 }
 
+/// Of such offsets every vector of an access takes the first alone: in memory all of them would be written.
+void Plan::findRuns(func::FuncOp kernel, const Facts& facts) {
+  constexpr int64_t kShort = 16;
+  kernel.walk([&](arith::AddIOp op) {
+    if (!isTile(op.getResult()) || shapeOf(op.getResult()).back() < kShort) return;
+    for (OpOperand& use : op->getUses()) {
+      auto gather = dyn_cast<GatherOp>(use.getOwner());
+      auto scatter = dyn_cast<ScatterOp>(use.getOwner());
+      const Value offsets = gather ? gather.getOffsets() : scatter ? scatter.getOffsets() : Value();
+      const Value value = scatter ? scatter.getValue() : Value();
+      if (offsets != op.getResult() || value == op.getResult()) return;
+    }
+    if (facts.of(op.getResult()).contiguity.back() == shapeOf(op.getResult()).back()) runs_.insert(op);
+  });
+}
+
 Plan::Plan(func::FuncOp kernel, const HostFeatures& machine) : machine_(machine) {
   number(kernel);
   const Facts facts(kernel);
   findSoleReaders(kernel, facts);
   findBeginningsAgain(kernel, facts);
+  findRuns(kernel, facts);
   kernel.walk<WalkOrder::PreOrder>([&](Operation* op) { decide(op); });
   for (size_t i = 0; i < buffers_.size(); ++i) parent_.push_back(static_cast<int>(i));
   members_.resize(buffers_.size());
@@ -223,7 +241,7 @@ void Plan::decide(Operation* op) {
                 (ofRows && (isOfShortRows(result) || feedsColumnSums(result)));
     bool manyTimes = cost * (uses - 1) > 2 * kCheap;
     // What is read from memory is read in the loops that were found for it, and once.
-    bool again = !readOnce && (dear || manyTimes || readsMemory_.contains(op));
+    bool again = !readOnce && (((dear || manyTimes) && !runs_.contains(op)) || readsMemory_.contains(op));
     if (isReordered(result) || (isCarried(result) && !fill) || again || cost > kLongest)
       addValue(result, op->getName().stripDialect());
     else
@@ -239,6 +257,9 @@ void Plan::requestScratch(Operation* op) {
     if (shape.packA) addScratch(op, 0, {shape.m, shape.k}, bytes, "packed A of dot");
     if (shape.packB) addScratch(op, 1, {shape.k, columns}, bytes, "packed B of dot");
     if (shape.rowsOfB) addScratch(op, 2, {shape.k, shape.n}, bytes, "rows of B of dot");
+  } else if (auto counts = dyn_cast<HistogramOp>(op); counts && histogramTables(counts) > 1) {
+    addScratch(op, 0, {histogramTables(counts) - 1, shapeOf(counts.getResult())[0]},
+               Numbers::bytes(elementOf(counts.getResult())), "counts of histogram");
   } else if (auto loop = dyn_cast<scf::ForOp>(op)) {
     // Carried tiles that change places are copied out before any of them is overwritten.
     Operation* yield = loop.getBody()->getTerminator();

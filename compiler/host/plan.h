@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "compiler/analysis/facts.h"
+#include "compiler/dialect/dialect.h"
 #include "compiler/dialect/tiles.h"
 #include "compiler/targets/host.h"
 #include "llvm/ADT/DenseMap.h"
@@ -49,6 +50,10 @@ llvm::SmallVector<std::pair<int, int>, 4> matchDims(llvm::ArrayRef<int64_t> from
 inline bool isLong(int cost) { return cost > 30; }
 /// Vectors to compute at a time: of short expressions many, their loop would cost as much as they do.
 inline int vectorsAtATime(int cost) { return isLong(cost) ? 1 : cost > 8 ? 2 : 4; }
+
+/// Tables that a histogram counts in, one value after the other in turns: equal values that follow each other would
+/// wait for each other's count. Of few values adding up the tables would take longer.
+int64_t histogramTables(HistogramOp op);
 
 class Plan {
  public:
@@ -103,6 +108,7 @@ class Plan {
   void number(mlir::func::FuncOp kernel);
   void findSoleReaders(mlir::func::FuncOp kernel, const Facts& facts);
   void findBeginningsAgain(mlir::func::FuncOp kernel, const Facts& facts);
+  void findRuns(mlir::func::FuncOp kernel, const Facts& facts);
   void decide(mlir::Operation* op);
   /// Whether evaluating the tile reads memory of the user's, through a gather that has no buffer.
   bool readsMemory(mlir::Value tile) const {
@@ -142,6 +148,7 @@ class Plan {
   llvm::DenseMap<mlir::Value, int> costs_;
   llvm::DenseSet<mlir::Operation*> readOnce_;     ///< see findSoleReaders
   llvm::DenseSet<mlir::Operation*> beginAgain_;   ///< see beginsAgain
+  llvm::DenseSet<mlir::Operation*> runs_;         ///< offsets of which rows are runs, and nothing but offsets
   llvm::DenseSet<mlir::Operation*> readsMemory_;  ///< ops whose operands are such tiles, and the gathers themselves
   llvm::DenseMap<mlir::Value, llvm::SmallVector<Read, 4>> reads_;
   llvm::DenseMap<mlir::Value, mlir::Operation*> madeIn_;

@@ -166,18 +166,35 @@ LogicalResult gatherEdged(Emitter& e, Nest& nest, GatherOp op, Type element, int
   return success(ok);
 }
 
-/// Lanes whose places are computed (mirrored coordinates, those of short rows) often turn out to be neighbours.
-llvm::Value* loadPerhapsTogether(Emitter& e, Type element, llvm::Value* addresses, llvm::Value* mask,
-                                 llvm::Value* other, unsigned width) {
+/// i1: each lane is `step` more than the one before it.
+llvm::Value* growBy(Emitter& e, llvm::Value* lanes, int64_t step) {
+  const unsigned width = llvm::cast<llvm::FixedVectorType>(lanes->getType())->getNumElements();
+  llvm::Value* first = e.b.CreateVectorSplat(width, e.b.CreateExtractElement(lanes, uint64_t{0}));
+  llvm::Value* steps = e.b.CreateTrunc(laneOffsets(e, step, width), lanes->getType());
+  return allLanes(e, e.b.CreateICmpEQ(lanes, e.b.CreateAdd(first, steps)));
+}
+
+/// Lanes whose places are computed (mirrored coordinates, those of short rows) often turn out to be neighbours. Offsets
+/// are compared as they are, and become addresses where they are used: that way an instruction takes them, too.
+llvm::Value* loadPerhapsTogether(Emitter& e, GatherOp op, llvm::Value* where, llvm::Value* mask, llvm::Value* other,
+                                 unsigned width) {
   auto& b = e.b;
-  llvm::Value* first = b.CreateExtractElement(addresses, uint64_t{0});
-  llvm::Value* at = b.CreatePtrToInt(addresses, llvm::FixedVectorType::get(b.getInt64Ty(), width));
-  llvm::Value* wanted = b.CreateAdd(b.CreateVectorSplat(width, b.CreatePtrToInt(first, b.getInt64Ty())),
-                                    laneOffsets(e, Numbers::bytes(element), width));
+  const Type element = elementOf(op.getResult());
+  const bool isOffset = !isTile(op.getPtr());
+  auto addressOf = [&](llvm::Value* place) {
+    if (!isOffset) return place;
+    return e.offsetBy(e.scalar(op.getPtr()), element,
+                      b.CreateSExt(place, withElement(place->getType(), b.getInt64Ty())));
+  };
+  llvm::Value* numbers =
+      isOffset ? where : b.CreatePtrToInt(where, llvm::FixedVectorType::get(b.getInt64Ty(), width));
   return either(
-      e, allLanes(e, b.CreateICmpEQ(at, wanted)),
-      [&] { return maskedLoad(e, element, first, mask, other, width, /*isVolatile=*/false); },
-      [&] { return loadScattered(e, element, addresses, std::nullopt, mask, other, width); });
+      e, growBy(e, numbers, isOffset ? 1 : Numbers::bytes(element)),
+      [&] {
+        llvm::Value* first = addressOf(b.CreateExtractElement(where, uint64_t{0}));
+        return maskedLoad(e, element, first, mask, other, width, /*isVolatile=*/false);
+      },
+      [&] { return loadScattered(e, element, addressOf(where), std::nullopt, mask, other, width); });
 }
 
 /// Lanes to access at a time, `computed` beside the places: of scattered ones as many as fill a vector with the offsets
@@ -238,9 +255,11 @@ LogicalResult emitGather(Emitter& e, GatherOp op) {
   keepRows(e, nest, where);
   int64_t n = nest.dims().back();
   const auto step = nest.step(where);
-  const auto most = step || isVolatile ? std::nullopt : nest.mostStep(where);
+  const bool isApart = step && *step > 1;
+  const auto most = isVolatile ? std::nullopt : isApart ? step : step ? std::nullopt : nest.mostStep(where);
   if (most && *most <= kWidestStep) {
-    const int vectors = Numbers::bytes(element) == 1 ? 4 : 2;
+    const int narrow = static_cast<int>(std::max<int64_t>(1, 4 / Numbers::bytes(element)));
+    const int vectors = isApart ? narrow : Numbers::bytes(element) == 1 ? 4 : 2;
     return nest.run(e.vectorWidth(Numbers::bytes(element), n, vectors), [&](unsigned w) {
       return gatherEdged(e, nest, op, element, *most, w,
                          [&](llvm::Value* loaded) { e.numbers.store(element, loaded, nest.address(to, element)); });
@@ -249,12 +268,14 @@ LogicalResult emitGather(Emitter& e, GatherOp op) {
   const bool perhaps = !step && !isVolatile && hasGather(e) && nest.isComputed(where);
   return nest.run(lanesOf(e, where, op.getMask(), element, step, n, isVolatile), [&](unsigned w) {
     const bool scattered = w > 1 && step != 1;
-    llvm::Value* address = addressesOf(e, nest, op.getPtr(), op.getOffsets(), element, scattered ? w : 1);
+    const bool compares = scattered && perhaps;
+    llvm::Value* address = compares ? nest.eval(where, w)
+                                    : addressesOf(e, nest, op.getPtr(), op.getOffsets(), element, scattered ? w : 1);
     llvm::Value* mask = op.getMask() ? nest.eval(op.getMask(), w) : nullptr;
     llvm::Value* other = op.getOther() ? nest.eval(op.getOther(), w) : e.numbers.splat(zero, w);
     if (!address || !other || (op.getMask() && !mask)) return failure();
     llvm::Value* loaded = !scattered ? maskedLoad(e, element, address, mask, other, w, isVolatile)
-                          : perhaps  ? loadPerhapsTogether(e, element, address, mask, other, w)
+                          : compares ? loadPerhapsTogether(e, op, address, mask, other, w)
                                      : loadScattered(e, element, address, step, mask, other, w);
     e.numbers.store(element, loaded, nest.address(to, element));
     return success();

@@ -55,44 +55,49 @@ LogicalResult emitCat(Emitter& e, CatOp op) {
 
 namespace {
 
-/// Entries of a table that lie in registers: a lookup there is one instruction.
-constexpr int64_t kInRegisters = 32;
+/// Lanes of a register whose elements a permutation moves: words, or pairs of them. Narrower ones become words.
+unsigned permutedLanes(Type element) { return Numbers::bytes(element) <= 4 ? 16 : 8; }
 
-/// Whether vectors of `width` lanes look up in one row of `length` elements of the type by permuting registers.
+/// Whether vectors of `width` lanes look up in one row of `length` elements of the type by permuting registers: where
+/// it lies in two of them, a lookup is one instruction.
 bool isPermuted(Emitter& e, Type element, int64_t length, unsigned width) {
-  return hasGather(e) && e.target.vectorBytes == 64 && width == 16 && length <= kInRegisters &&
-         Numbers::bytes(element) <= 4;
+  return hasGather(e) && e.target.vectorBytes == 64 && !isa<PtrType>(element) && width == permutedLanes(element) &&
+         length <= 2 * width;
 }
 
-/// i1: all lanes of `index` (16 of i32) are elements of one aligned block of 16.
+/// i1: all lanes of `index` are elements of one aligned block of as many.
 llvm::Value* isInOneBlock(Emitter& e, llvm::Value* index) {
   auto& b = e.b;
-  llvm::Value* blocks = b.CreateLShr(index, llvm::ConstantInt::get(index->getType(), 4));
-  llvm::Value* first = b.CreateVectorSplat(16, b.CreateExtractElement(blocks, uint64_t{0}));
+  const unsigned width = llvm::cast<llvm::FixedVectorType>(index->getType())->getNumElements();
+  llvm::Value* blocks = b.CreateLShr(index, llvm::ConstantInt::get(index->getType(), llvm::Log2_32(width)));
+  llvm::Value* first = b.CreateVectorSplat(width, b.CreateExtractElement(blocks, uint64_t{0}));
   return b.CreateAndReduce(b.CreateICmpEQ(blocks, first));
 }
 
-/// Memory bits of the elements `index` (16 lanes of i32, all inside) of the row at `table`.
+/// Memory bits of the elements `index` (all inside) of the row at `table`.
 llvm::Value* permuted(Emitter& e, Type element, llvm::Value* table, int64_t length, llvm::Value* index) {
-  constexpr int64_t kLanes = 16;
+  const unsigned lanes = permutedLanes(element);
+  const bool isWide = lanes == 8;
   auto& b = e.b;
   llvm::Type* bits = b.getIntNTy(static_cast<unsigned>(Numbers::bytes(element) * 8));
-  auto* words = llvm::FixedVectorType::get(b.getInt32Ty(), kLanes);
+  auto* words = llvm::FixedVectorType::get(isWide ? b.getInt64Ty() : b.getInt32Ty(), lanes);
+  index = b.CreateZExtOrTrunc(index, words);
   auto entries = [&](int64_t first) {
-    auto* type = llvm::FixedVectorType::get(bits, kLanes);
+    auto* type = llvm::FixedVectorType::get(bits, lanes);
     SmallVector<llvm::Constant*> there;
-    for (int64_t i = 0; i < kLanes; ++i) there.push_back(b.getInt1(first + i < length));
+    for (int64_t i = 0; i < lanes; ++i) there.push_back(b.getInt1(first + i < length));
     llvm::Value* v = b.CreateMaskedLoad(type, e.offsetBy(table, element, e.i64(first)),
                                         llvm::Align(Numbers::bytes(element)), llvm::ConstantVector::get(there),
                                         llvm::Constant::getNullValue(type));
     return b.CreateZExt(v, words);
   };
-  llvm::Value* found =
-      length <= kLanes
-          ? b.CreateIntrinsic(llvm::Intrinsic::x86_avx512_permvar_si_512, {}, {entries(0), index})
-          : b.CreateIntrinsic(llvm::Intrinsic::x86_avx512_vpermi2var_d_512, {}, {entries(0), index, entries(kLanes)});
-  found = b.CreateTrunc(found, llvm::FixedVectorType::get(bits, kLanes));
-  return b.CreateBitCast(found, llvm::FixedVectorType::get(e.numbers.inMemory(element), kLanes));
+  const auto one = isWide ? llvm::Intrinsic::x86_avx512_permvar_di_512 : llvm::Intrinsic::x86_avx512_permvar_si_512;
+  const auto two =
+      isWide ? llvm::Intrinsic::x86_avx512_vpermi2var_q_512 : llvm::Intrinsic::x86_avx512_vpermi2var_d_512;
+  llvm::Value* found = length <= lanes ? b.CreateIntrinsic(one, {}, {entries(0), index})
+                                       : b.CreateIntrinsic(two, {}, {entries(0), index, entries(lanes)});
+  found = b.CreateTrunc(found, llvm::FixedVectorType::get(bits, lanes));
+  return b.CreateBitCast(found, llvm::FixedVectorType::get(e.numbers.inMemory(element), lanes));
 }
 
 }  // namespace
@@ -110,8 +115,8 @@ LogicalResult emitTake(Emitter& e, TakeOp op) {
   const auto& sizes = nest.dims();
   Type element = elementOf(op.getResult());
   const unsigned widest = nest.isContiguous(to) ? e.vectorWidth(Numbers::bytes(element), sizes.back(), 1) : 1;
-  constexpr int32_t kBlock = 16;
-  const bool inBlocks = source.strides[axis] == 1 && length % kBlock == 0 && nest.isComputed(op.getIndices()) &&
+  const auto block = static_cast<int32_t>(permutedLanes(element));
+  const bool inBlocks = source.strides[axis] == 1 && length % block == 0 && nest.isComputed(op.getIndices()) &&
                         nest.stride(start, static_cast<int>(sizes.size()) - 1) == 0;
   return nest.run(widest, [&](unsigned width) {
     auto& b = e.b;
@@ -150,14 +155,14 @@ LogicalResult emitTake(Emitter& e, TakeOp op) {
       e.numbers.store(element, v, nest.address(to, element));
     };
     // Exchanges with neighbours (i ^ 4), reversed rows: computed places that stay in one block permute it.
-    if (!inBlocks || !isPermuted(e, element, kBlock, width)) return gather(), success();
+    if (!inBlocks || !isPermuted(e, element, block, width)) return gather(), success();
     llvm::Value* lanes = narrowed(index);
     e.ifThen(
         isInOneBlock(e, lanes),
         [&] {
-          llvm::Value* first = b.CreateAnd(b.CreateExtractElement(lanes, uint64_t{0}), b.getInt32(~(kBlock - 1)));
-          llvm::Value* block = e.offsetBy(nest.address(start, element), element, b.CreateZExt(first, b.getInt64Ty()));
-          permute(block, kBlock, lanes);
+          llvm::Value* first = b.CreateAnd(b.CreateExtractElement(lanes, uint64_t{0}), b.getInt32(~(block - 1)));
+          llvm::Value* table = e.offsetBy(nest.address(start, element), element, b.CreateZExt(first, b.getInt64Ty()));
+          permute(table, block, lanes);
         },
         gather);
     return success();

@@ -66,7 +66,7 @@ void Plan::findSoleReaders(func::FuncOp kernel, const Facts& facts) {
   auto readerAt = [&](OpOperand& use) -> Reader {
     Operation* user = use.getOwner();
     if (isa<DotOp, CatOp>(user)) return {user, use.getOperandNumber()};
-    if (isa<StoreOp, ReduceOp, ScanOp, ScatterOp>(user)) return {user, 0};
+    if (isa<StoreOp, ReduceOp, ScanOp, ScatterOp, HistogramOp>(user)) return {user, 0};
     if (!keepsElements(user) || !llvm::all_of(user->getResults(), isTile)) return {};
     auto it = soleReader.find(user);
     return it != soleReader.end() ? it->second : Reader{user, 0};

@@ -1,5 +1,6 @@
 // store.cpp - tile.store and tile.accumulate: boxes of views, clipped to the view, rows in vectors; large outputs go
 // around the caches.
+#include "compiler/dialect/boxes.h"
 #include "compiler/host/box.h"
 #include "compiler/host/nest.h"
 
@@ -160,6 +161,7 @@ LogicalResult emitStore(Emitter& e, StoreOp op) {
   const Ref* place = isTile(op.getValue()) ? e.plan.place(op.getValue()) : nullptr;
   if (e.isLongBody() && place) return callStore(e, op, *place);
   Box box(e, op.getView(), op.getIndices(), op.getValue().getType());
+  if (op->hasAttr(kInsideAttr)) box.isInside(e);
   if (!box.shape.empty()) return storeBox(e, op, e.view(op.getView()), box);
   Type element = op.getView().getType().getElementType();
   const bool isVolatile = op.getCache() == CacheHint::volatile_;

@@ -1,9 +1,9 @@
-// math_functions_f64.h - transcendental functions of f64 for machines without a libm, as straight-line LLVM IR for
-// scalars and vectors. rsqrt: within 1 ulp, exp, exp2, log, log2, log10, sin, cos, asin, acos, sinh, cosh, cbrt, erf 2,
-// tan, atan, atan2, tanh, expm1, log1p, asinh, acosh and atanh 4, lgamma, tgamma and erfinv 5, erfc, erfcinv and
-// normcdf 6, normcdfinv, j0, j1, y0 and y1 7 (from 8 on of the height of the wave), pow 8, subnormals, infinities and
-// NaN included. sin, cos and tan reduce their argument in three parts of pi / 2: accurate for |x| < 2^30. lgamma below
-// -2, where it has zeros: 5 ulp of lgamma(-x).
+// math_functions_f64.h - transcendental functions of f64 for GPUs and for vectors of hosts, as straight-line LLVM IR
+// for scalars and vectors. rsqrt: within 1 ulp, exp, exp2, log, log2, log10, sin, cos, asin, acos, sinh, cosh, cbrt,
+// erf 2, tan, atan, atan2, tanh, expm1, log1p, asinh, acosh and atanh 4, lgamma, tgamma and erfinv 5, erfc, erfcinv
+// and normcdf 6, normcdfinv, j0, j1, y0 and y1 7 (from 8 on of the height of the wave), pow 8, subnormals, infinities
+// and NaN included. sin, cos and tan reduce their argument in three parts of pi / 2: accurate for |x| < 2^30. lgamma
+// below -2, where it has zeros: 5 ulp of lgamma(-x).
 #pragma once
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/IR/IRBuilder.h"

@@ -152,6 +152,7 @@ def NarrowGathers : Pass<"tile-narrow-gathers", "::mlir::func::FuncOp"> {
 
 def PeelEdges : Pass<"tile-peel-edges", "::mlir::func::FuncOp"> {
   let summary = "programs wholly inside a picture or grid do without clamps and masks of places";
+  let options = [Option<"host", "host", "bool", "false", "the target is a host: one mask is worth a copy of the code">];
   let dependentDialects = ["::tile::ir::TileDialect", "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
 }
 

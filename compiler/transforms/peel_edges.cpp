@@ -33,6 +33,8 @@ constexpr size_t kManyMasks = 4;   ///< so many masks cost more than one conditi
 /// So do so many boxes of tiles of so many elements, if they lie in so many rows: neighbours along a row share
 /// accesses. Of more than the most, all of which could be under way at a time, registers are worth more.
 constexpr size_t kManyBoxes = 8, kMostBoxes = 32, kManyRows = 6;
+/// On hosts one mask is worth it, since every vector computes it, and so are a few boxes in any rows.
+constexpr size_t kManyHostMasks = 1, kManyHostBoxes = 3, kManyHostRows = 1;
 constexpr int64_t kLargeBox = 64;
 constexpr int64_t kLongRow = 128;  ///< in shorter ones threads have few neighbours, which do not pay for wraps
 constexpr int kDeepest = 32;
@@ -395,6 +397,7 @@ void conjunctsOf(Value mask, llvm::SetVector<Operation*>& found, int depth = 0) 
 
 class PeelEdgesPass : public impl::PeelEdgesBase<PeelEdgesPass> {
  public:
+  using PeelEdgesBase::PeelEdgesBase;
   void runOnOperation() override {
     if (getOperation().isExternal()) return;
     bool hasProducts = false;
@@ -408,7 +411,7 @@ class PeelEdgesPass : public impl::PeelEdgesBase<PeelEdgesPass> {
   }
 
  private:
-  static void peel(Block& block) {
+  void peel(Block& block) {
     // What may go, in the order of the block; and the first read that gains.
     llvm::DenseMap<Operation*, Inside> gone;
     llvm::SetVector<Operation*> compares;
@@ -452,8 +455,9 @@ class PeelEdgesPass : public impl::PeelEdgesBase<PeelEdgesPass> {
                   auto gather = dyn_cast<GatherOp>(op);
                   return gather && clamped.contains(gather.getPtr());
                 });
-    const bool hasMasks = first && (hasClamps || masks.size() >= kManyMasks);
-    const bool hasBoxes = places >= kManyBoxes && places <= kMostBoxes && rows >= kManyRows;
+    const bool hasMasks = first && (hasClamps || masks.size() >= (host ? kManyHostMasks : kManyMasks));
+    const bool hasBoxes = places >= (host ? kManyHostBoxes : kManyBoxes) && places <= kMostBoxes &&
+                          rows >= (host ? kManyHostRows : kManyRows);
     if (ops > kMostOps || (!hasMasks && !hasBoxes)) return;
     if (hasBoxes)
       for (const auto& [view, loads] : boxes)
@@ -484,7 +488,31 @@ class PeelEdgesPass : public impl::PeelEdgesBase<PeelEdgesPass> {
         gone[&op] = {}, edges = trial;
     }
     if (edges.isEmpty()) return;
-    split(block, first, edges, gone, whole);
+    scf::IfOp branch = split(block, first, edges, gone, whole);
+    if (host) sinkTiles(branch);
+  }
+
+  /// Tiles in front of the branch that only the branch reads are made inside of it, on each side that reads them: there
+  /// they are fused with what reads them, and those of masks are left to the side that has masks.
+  static void sinkTiles(scf::IfOp branch) {
+    SmallVector<Operation*> before;
+    for (Operation& op : *branch->getBlock()) {
+      if (&op == branch) break;
+      before.push_back(&op);
+    }
+    for (Operation* op : llvm::reverse(before)) {
+      if (op->getNumResults() != 1 || !isa<RankedTensorType>(op->getResult(0).getType()) || op->use_empty() ||
+          op->getNumRegions() || !isMemoryEffectFree(op) ||
+          !llvm::all_of(op->getUsers(), [&](Operation* user) { return branch->isProperAncestor(user); }))
+        continue;
+      for (Region* side : {&branch.getThenRegion(), &branch.getElseRegion()}) {
+        auto isHere = [&](OpOperand& use) { return side->isAncestor(use.getOwner()->getParentRegion()); };
+        if (llvm::none_of(op->getUses(), isHere)) continue;
+        OpBuilder b = OpBuilder::atBlockBegin(&side->front());
+        op->getResult(0).replaceUsesWithIf(b.clone(*op)->getResult(0), isHere);
+      }
+      op->erase();
+    }
   }
 
   /// The scalars by which places are wrapped: several dividends, or one that adds the scalar first. Where quotients by
@@ -514,8 +542,8 @@ class PeelEdgesPass : public impl::PeelEdgesBase<PeelEdgesPass> {
     return left;
   }
 
-  static void split(Block& block, Operation* first, const Edges& edges,
-                    const llvm::DenseMap<Operation*, Inside>& gone, const llvm::DenseSet<Operation*>& whole) {
+  static scf::IfOp split(Block& block, Operation* first, const Edges& edges,
+                         const llvm::DenseMap<Operation*, Inside>& gone, const llvm::DenseSet<Operation*>& whole) {
     const Location loc = first->getLoc();
     Operation* end = block.getTerminator();
     OpBuilder b(first);
@@ -561,6 +589,7 @@ class PeelEdgesPass : public impl::PeelEdgesBase<PeelEdgesPass> {
     for (Operation* op : rest) stop ? op->moveBefore(stop) : op->moveBefore(other, other->end());
     finish(other, [](Value v) { return v; });
     for (auto [value, result] : llvm::zip(left, branch.getResults())) end->replaceUsesOfWith(value, result);
+    return branch;
   }
 };
 

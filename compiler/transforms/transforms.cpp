@@ -21,7 +21,7 @@ void addTilePasses(mlir::OpPassManager& passes, bool forHost) {
   passes.addPass(createAccumulateProducts());
   passes.addPass(createGuardSteps({forHost}));  // before anything counts iterations
   passes.addPass(createCountSteps());
-  passes.addPass(createPeelEdges());
+  passes.addPass(createPeelEdges({forHost}));
   passes.addPass(createRaisePointers());
   passes.addPass(createSplitCarried());
   passes.addPass(createSplitLoads());  // before anything looks at what a load is for

@@ -2,7 +2,7 @@
 
 // Mirrored coordinates: whether the lanes of a vector lie side by side is found out as they are computed.
 // CHECK-LABEL: define void @tile.mirrored
-// CHECK: %[[SAME:.*]] = icmp eq <16 x i64>
+// CHECK: %[[SAME:.*]] = icmp eq <16 x i32>
 // CHECK: %[[ALL:.*]] = call i1 @llvm.vector.reduce.and.v16i1(<16 x i1> %[[SAME]])
 // CHECK: br i1 %[[ALL]]
 // CHECK: load <16 x float>
