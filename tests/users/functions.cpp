@@ -55,7 +55,7 @@ Job run(Env& e, const K& k, double tolerance) {
   auto out = constant<T>(e, size_t(kFunctions) * n, NAN);
   Job j;
   j.mbytes = sizeof(T) * (2.0 + kFunctions) * n * 1e-6;
-  j.add(k, FunctionsCfg{1024, e.field("warps", 4)}, x.view(n), y.view(n), out.view(kFunctions, n));
+  j.add(k, FunctionsCfg{1024, e.field("warps", sizeof(T) == 8 ? 8 : 4)}, x.view(n), y.view(n), out.view(kFunctions, n));
   j.check = [=]() -> std::string {
     const auto got = out.now();
     for (int f = 0; f < kFunctions; ++f) {
