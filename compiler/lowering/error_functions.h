@@ -9,8 +9,8 @@
 namespace tile::ir {
 
 /// Self has a builder `b`; constant, infinity, fma, abs, copysign, innerQuotient, exp(x, shift), clampKeepingNan and
-/// logOfPositive(x, mayBeTiny), of numbers above 0 that are finite, and normal where they are not tiny; kErfcEnd, from where erfc is 0, kErfcMiddle and
-/// erfcTail((x - middle) / (x + middle)) = (1 + 2x) e^(x^2) erfc(x);
+/// logOfPositive(x, mayBeTiny), of numbers above 0 that are finite, and normal where they are not tiny; kErfcEnd, from
+/// where erfc is 0, kErfcMiddle and erfcTail((x - middle) / (x + middle)) = (1 + 2x) e^(x^2) erfc(x);
 /// erfinvOver(w, isFar) = erfinv(x) / x where w = -log(1 - x^2), `isFar`: beyond what numbers below 1 reach.
 template <class Self>
 class ErrorFunctions {
