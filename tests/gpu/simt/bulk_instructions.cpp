@@ -94,7 +94,10 @@ void replaceField(const Call& c) {
 
 void fenceMap(uint64_t pointer) {
   if (pointer % 128) fail("a tensor map in global memory is not aligned to 128 bytes");
-  if (machine->copiesByMap[pointer]) fail("a tensor map was written while a bulk copy reads it");
+  // One that lies beside others that were written may be made known again as it is.
+  if (const auto& reads = machine->readsOfMaps[pointer];
+      reads.copies && std::memcmp(reads.bytes.data(), reinterpret_cast<const void*>(pointer), reads.bytes.size()) != 0)
+    fail("a tensor map was written while a bulk copy reads it");
   auto& map = *reinterpret_cast<SimulatedTensorMap*>(pointer);
   map.check();
   for (size_t d = 0; d < map.rank; ++d)
@@ -143,9 +146,10 @@ void startLoad(Program* p, const SimulatedTensorMap& map, const std::array<int32
   barrierAt(*p, signal);
   p->shared.beginWrite(self().thread / 128, to, map.boxBytes(), what);
   const auto address = reinterpret_cast<uint64_t>(&map);
-  ++machine->copiesByMap[address];
+  Machine::MapReads& reads = machine->readsOfMaps[address];
+  if (!reads.copies++) std::memcpy(reads.bytes.data(), &map, reads.bytes.size());
   machine->later(machine->nextQueue++, what, [=, &map] {
-    --machine->copiesByMap[address];
+    --machine->readsOfMaps[address].copies;
     forBox(map, at, to, [&](uint32_t shared, const char* global) {
       size_t bytes = static_cast<size_t>(map.elementBytes());
       global ? std::memcpy(p->shared.at(shared), global, bytes) : std::memset(p->shared.at(shared), 0, bytes);

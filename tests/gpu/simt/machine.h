@@ -123,7 +123,12 @@ struct Machine {
   Timing timing = Timing::random;
   std::vector<Task> tasks;
   uint64_t nextQueue = 1;
-  std::unordered_map<uint64_t, int> copiesByMap;  ///< bulk loads under way, by the address of their tensor map
+  /// Bulk loads under way that read one tensor map, and its bytes when the first of them began.
+  struct MapReads {
+    int copies = 0;
+    std::array<uint8_t, 128> bytes{};
+  };
+  std::unordered_map<uint64_t, MapReads> readsOfMaps;  ///< by the address of the map
   std::string failure;  ///< first fault of a fiber: exceptions cannot cross its compiled frames
 
   bool chance(int oneIn) { return random() % static_cast<uint32_t>(oneIn) == 0; }
