@@ -76,16 +76,25 @@ TEST(Math, Log) { EXPECT_LT(worst<mlir::math::LogOp>([](double x) { return std::
 TEST(Math, Log2) { EXPECT_LT(worst<mlir::math::Log2Op>([](double x) { return std::log2(x); }, kStep), 2); }
 TEST(Math, Log10) { EXPECT_LT(worst<mlir::math::Log10Op>([](double x) { return std::log10(x); }, kStep), 3); }
 TEST(Math, Log1p) { EXPECT_LT(worst<mlir::math::Log1pOp>([](double x) { return std::log1p(x); }, kStep), 2); }
+/// A module with one f32, for operations of which only their emission is wanted.
+struct OneFloat {
+  mlir::MLIRContext ctx;
+  mlir::OpBuilder builder{&ctx};
+  mlir::Location loc = builder.getUnknownLoc();
+  mlir::OwningOpRef<mlir::ModuleOp> module = [&] {
+    ctx.loadDialect<mlir::arith::ArithDialect, mlir::math::MathDialect>();
+    return mlir::ModuleOp::create(loc);
+  }();
+  mlir::Value x = [&] {
+    builder.setInsertionPointToStart(module->getBody());
+    return mlir::arith::ConstantOp::create(builder, loc, builder.getF32FloatAttr(0)).getResult();
+  }();
+};
 // Of what is never negative, as the operation that made it says.
 TEST(Math, Log1pOfPositive) {
   auto ofMagnitude = [](llvm::IRBuilder<>& b, std::vector<llvm::Value*> args) {
-    mlir::MLIRContext ctx;
-    ctx.loadDialect<mlir::arith::ArithDialect, mlir::math::MathDialect>();
-    mlir::OpBuilder builder(&ctx);
-    auto loc = builder.getUnknownLoc();
-    mlir::OwningOpRef<mlir::ModuleOp> module(mlir::ModuleOp::create(loc));
-    builder.setInsertionPointToStart(module->getBody());
-    mlir::Value x = mlir::arith::ConstantOp::create(builder, loc, builder.getF32FloatAttr(0));
+    OneFloat one;
+    auto& [ctx, builder, loc, module, x] = one;
     auto magnitude = mlir::math::AbsFOp::create(builder, loc, x);
     auto op = mlir::math::Log1pOp::create(builder, loc, magnitude);
     return emitElementwise(b, op, {b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, args[0])}, Plain())[0];
@@ -239,13 +248,8 @@ struct ExactParts : QuickParts {
 template <class Op>
 Emit ofLanes(const std::function<std::vector<llvm::Value*>(llvm::Value*)>& operands) {
   return [operands](llvm::IRBuilder<>& b, std::vector<llvm::Value*> args) {
-    mlir::MLIRContext ctx;
-    ctx.loadDialect<mlir::arith::ArithDialect, mlir::math::MathDialect>();
-    mlir::OpBuilder builder(&ctx);
-    auto loc = builder.getUnknownLoc();
-    mlir::OwningOpRef<mlir::ModuleOp> module(mlir::ModuleOp::create(loc));
-    builder.setInsertionPointToStart(module->getBody());
-    mlir::Value x = mlir::arith::ConstantOp::create(builder, loc, builder.getF32FloatAttr(0));
+    OneFloat one;
+    auto& [ctx, builder, loc, module, x] = one;
     mlir::Operation* op;
     if constexpr (requires { Op::create(builder, loc, x, x); }) op = Op::create(builder, loc, x, x);
     else op = Op::create(builder, loc, x);

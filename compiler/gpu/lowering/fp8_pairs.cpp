@@ -19,9 +19,8 @@ Type elementOf(Value v) { return getElementTypeOrSelf(v.getType()); }
 llvm::Type* twoHalves(llvm::IRBuilderBase& b) { return llvm::FixedVectorType::get(b.getHalfTy(), 2); }
 
 llvm::Value* halvesByInstruction(llvm::IRBuilderBase& b, std::array<llvm::Value*, 2> x, bool e4m3) {
-  const auto id = e4m3 ? llvm::Intrinsic::nvvm_e4m3x2_to_f16x2_rn : llvm::Intrinsic::nvvm_e5m2x2_to_f16x2_rn;
   auto wide = [&](llvm::Value* v) { return b.CreateZExt(v, b.getInt16Ty()); };
-  return b.CreateIntrinsic(twoHalves(b), id, {b.CreateOr(wide(x[0]), b.CreateShl(wide(x[1]), 8))});
+  return halvesOfFp8Pair(b, b.CreateOr(wide(x[0]), b.CreateShl(wide(x[1]), 8)), e4m3);
 }
 
 /// e5m2 is the upper byte of an f16. e4m3 one place further down has f16's fields with an exponent 8 too small (bias 7
@@ -41,6 +40,11 @@ llvm::Value* halvesOf(llvm::IRBuilderBase& b, std::array<llvm::Value*, 2> x, boo
 }
 
 }  // namespace
+
+llvm::Value* halvesOfFp8Pair(llvm::IRBuilderBase& b, llvm::Value* pair, bool e4m3) {
+  const auto id = e4m3 ? llvm::Intrinsic::nvvm_e4m3x2_to_f16x2_rn : llvm::Intrinsic::nvvm_e5m2x2_to_f16x2_rn;
+  return b.CreateIntrinsic(twoHalves(b), id, {pair});
+}
 
 bool hasFp8Pairs(const Target& target, Operation* op) {
   const bool makes = isa<arith::TruncFOp, arith::SIToFPOp, arith::UIToFPOp>(op) && isF8(elementOf(op->getResult(0)));

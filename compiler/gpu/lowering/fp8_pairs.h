@@ -17,4 +17,7 @@ bool hasFp8Pairs(const Target& target, mlir::Operation* op);
 std::array<llvm::Value*, 2> convertFp8Pair(const Target& target, llvm::IRBuilderBase& b, mlir::Operation* op,
                                            std::array<llvm::Value*, 2> x);
 
+/// Two f16 of the two f8 in an i16, the first in its lower byte, by the instruction that sm_89 and later have.
+llvm::Value* halvesOfFp8Pair(llvm::IRBuilderBase& b, llvm::Value* pair, bool e4m3);
+
 }  // namespace tile::ir
