@@ -30,7 +30,7 @@
 // A row-major B of 32-bit elements cannot go through ldmatrix: plain loads, rounded like the rest.
 // TF32-DAG: ldmatrix.sync.aligned.m8n8.x4.shared
 // TF32-DAG: ld.shared.b32
-// TF32-DAG: cvt.rna.tf32.f32
+// TF32-DAG: mul.f32 {{.*}}, 0f3F800AAB;
 // TF32-COUNT-31: mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32
 
 // Three products per atom.

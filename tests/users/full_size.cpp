@@ -83,7 +83,7 @@ void compare_at_full_size(const Case& c, const std::shared_ptr<Device>& device, 
     };
     const Bytes& result = results[0][i];
     tell("AGAIN", distance(result, results[1][i]));
-    const std::string file = fmt::format("{}{}.{}", folder, c.name, i);
+    const std::string file = fmt::format("{}{}.{}", folder, c.name.substr(0, c.name.find(':')), i);
     if (std::filesystem::exists(file)) {
       Bytes other(std::filesystem::file_size(file));
       std::ifstream(file, std::ios::binary)

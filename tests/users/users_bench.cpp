@@ -2,11 +2,14 @@
 // says what the assembler makes of them (the cubins go to a FOLDER/ named among the names; no_sm_80=1 leaves a target
 // out), `users_bench check [NAME...]` compares small problems with their references on the default device, `users_bench
 // full FOLDER/ [NAME...]` runs of problems at full size, and with TILE_GPU_TARGET=sm_80 before or after it two targets
-// (full_size.h). FIELD=VALUE changes a configuration where its case asks for it (Env::field).
+// (full_size.h). FIELD=VALUE changes a configuration where its case asks for it (Env::field), NAME:FIELD=VALUE,... that
+// of one case alone, which may be named many times (a sweep).
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <fstream>
+#include <ranges>
 
 #include "compiler/targets/sass_in_flight.h"
 #include "tests/users/full_size.h"
@@ -42,12 +45,14 @@ void assemble(const Case& c, Env env, const std::string& folder) {
 
 bool check(const Case& c, const std::shared_ptr<Device>& device, Env env) {
   env.device = device;
+  const auto start = std::chrono::steady_clock::now();
   const Job job = c.prepare(env);
   Stream& stream = device->default_stream();
   for (const Step& step : job.steps) step.run(stream).value_or_throw();
   stream.synchronize().value_or_throw();
   const std::string wrong = job.check();
-  fmt::print("{} {:18} {}\n", wrong.empty() ? "RIGHT" : "WRONG", c.name, wrong);
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  fmt::print("{} {:18} {:.1f} s {}\n", wrong.empty() ? "RIGHT" : "WRONG", c.name, took.count(), wrong);
   return wrong.empty();
 }
 
@@ -88,14 +93,32 @@ int main(int argc, char** argv) {
   if (const auto it = std::find_if(words.begin(), words.end(), [](const auto& w) { return w.ends_with('/'); });
       it != words.end())
     folder = *it, words.erase(it);
-  Env env;
+  Env common;
+  const auto changed = [](Env env, const std::string& fields) {
+    for (const auto& field : std::views::split(fields, ',')) {
+      const std::string word(field.begin(), field.end());
+      if (auto at = word.find('='); at != std::string::npos)
+        env.fields[word.substr(0, at)] = std::stoi(word.substr(at + 1));
+    }
+    return env;
+  };
   for (const std::string& word : words)
-    if (auto at = word.find('='); at != std::string::npos)
-      env.fields[word.substr(0, at)] = std::stoi(word.substr(at + 1));
-  std::erase_if(words, [](const std::string& word) { return word.find('=') != std::string::npos; });
-  int failures = 0;
+    if (word.find(':') == std::string::npos) common = changed(common, word);
+  std::erase_if(words, [](const std::string& word) {
+    return word.find('=') != std::string::npos && word.find(':') == std::string::npos;
+  });
+  std::vector<std::pair<Case, Env>> asked;
   for (const Case& c : cases()) {
-    if (!words.empty() && std::find(words.begin(), words.end(), c.name) == words.end()) continue;
+    if (words.empty()) asked.emplace_back(c, common);
+    for (const std::string& word : words) {
+      const auto colon = std::min(word.find(':'), word.size());
+      if (word.substr(0, colon) != c.name) continue;
+      asked.emplace_back(c, changed(common, word.substr(std::min(colon + 1, word.size()))));
+      asked.back().first.name = word;
+    }
+  }
+  int failures = 0;
+  for (const auto& [c, env] : asked) {
     try {
       if (only_assemble)
         assemble(c, env, folder);
