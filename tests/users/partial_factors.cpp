@@ -96,10 +96,11 @@ struct Room {
   int BY = 12, BX = 160;
 };
 Tile neighbour(const Tensor<const float, 2>& now, const Tile& y, const Tile& x, const Tile& kind, const Tile& inner,
-               const Tile& ghostY, const Tile& ghostX, const Tile& mirrorY, const Tile& mirrorX, const Tile& self) {
+               const Tile& ghostY, const Tile& ghostX, const Tile& mirrorY, const Tile& mirrorX, const Tile& self,
+               const Tile& in) {
   Tile gy = where(inner, y, where(kind == 3, ghostY, mirrorY)), gx = where(inner, x, where(kind == 3, ghostX, mirrorX));
   Tile at = now.ptr() + cast(gy, i64) * now.stride(0) + cast(gx, i64) * now.stride(1);
-  Tile v = load(at, {.mask = inner | (kind == 3) | (kind == 1)});
+  Tile v = load(at, {.mask = in & (inner | (kind == 3) | (kind == 1))});
   return where(inner | (kind == 3) | (kind == 1), v, where(kind == 2, self, 0.f));
 }
 auto wave_room =
@@ -116,10 +117,10 @@ auto wave_room =
                return a.load({program_id(1) * c.BY, program_id(0) * c.BX}, {c.BY, c.BX});
              };
              Tile u = box(now), k = box(speed);
-             Tile w = neighbour(now, y, x - 1, left, in & (x > 0), y, broadcast_to(W - 1, {c.BY, c.BX}), y, x, u);
-             Tile e = neighbour(now, y, x + 1, right, in & (x < W - 1), y, zeros_like(x), y, x, u);
-             Tile n = neighbour(now, y - 1, x, top, in & (y > 0), broadcast_to(H - 1, {c.BY, c.BX}), x, y, x, u);
-             Tile s = neighbour(now, y + 1, x, bottom, in & (y < H - 1), zeros_like(y), x, y, x, u);
+             Tile w = neighbour(now, y, x - 1, left, in & (x > 0), y, broadcast_to(W - 1, {c.BY, c.BX}), y, x, u, in);
+             Tile e = neighbour(now, y, x + 1, right, in & (x < W - 1), y, zeros_like(x), y, x, u, in);
+             Tile n = neighbour(now, y - 1, x, top, in & (y > 0), broadcast_to(H - 1, {c.BY, c.BX}), x, y, x, u, in);
+             Tile s = neighbour(now, y + 1, x, bottom, in & (y < H - 1), zeros_like(y), x, y, x, u, in);
              Tile r = 2.f * u - box(before) + k * (w + e + n + s - 4.f * u);
              Tile damped = ((x == 0) & (left == 2)) | ((x == W - 1) & (right == 2)) | ((y == 0) & (top == 2)) |
                            ((y == H - 1) & (bottom == 2));
