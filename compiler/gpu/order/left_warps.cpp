@@ -6,6 +6,7 @@
 #include "compiler/analysis/memory_roots.h"
 #include "compiler/gpu/forms/across.h"
 #include "compiler/gpu/forms/scratch.h"
+#include "compiler/gpu/order/carried_conditions.h"
 #include "compiler/lowering/elementwise.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
@@ -29,6 +30,7 @@ class Left {
  public:
   Left(Operation* op, Vote vote)
       : op_(op), loop_(dyn_cast<scf::WhileOp>(op)), counted_(dyn_cast<scf::ForOp>(op)), vote_(vote) {
+    if (loop_) carried_.emplace(loop_);
     if (!counted_) learn(vote.elements, vote.leftWhere);
   }
 
@@ -129,8 +131,14 @@ class Left {
       for (Value operand : op->getOperands()) learn(operand, holds);
     if (isMove(op)) learn(op->getOperand(0), holds);
     auto compare = dyn_cast<arith::CmpIOp>(op);
-    if (compare && compare.getPredicate() == (holds ? arith::CmpIPredicate::eq : arith::CmpIPredicate::ne))
-      if (matchPattern(compare.getRhs(), m_Zero())) zero_.push_back(compare.getLhs());
+    if (compare && saysZero(compare, holds)) zero_.push_back(compare.getLhs());
+  }
+  static bool saysZero(arith::CmpIOp compare, bool holds) {
+    using Is = arith::CmpIPredicate;
+    const Is is = compare.getPredicate();
+    if (matchPattern(compare.getRhs(), m_Zero()))
+      return holds ? is == Is::eq || is == Is::ule : is == Is::ne || is == Is::ugt;
+    return matchPattern(compare.getRhs(), m_One()) && is == (holds ? Is::ult : Is::uge);
   }
 
   /// What the condition of the loop hands on to an argument of the body, what is chosen, what is there instead of
@@ -154,7 +162,7 @@ class Left {
   /// Both are the same, made anew perhaps.
   bool areSame(Value a, Value b) {
     a = settled(a), b = settled(b);
-    if (a == b) return true;
+    if (a == b || isCarriedAs(a, b) || isCarriedAs(b, a)) return true;
     Operation *x = a.getDefiningOp(), *y = b.getDefiningOp();
     if (!x || !y || x->getName() != y->getName() || x->getNumRegions() || a.getType() != b.getType() ||
         x->getAttrDictionary() != y->getAttrDictionary() || x->getNumOperands() != y->getNumOperands() ||
@@ -166,6 +174,11 @@ class Left {
     const bool same = llvm::all_of(llvm::zip(x->getOperands(), y->getOperands()),
                                    [&](auto pair) { return areSame(std::get<0>(pair), std::get<1>(pair)); });
     return same_[std::pair(a, b)] = same;
+  }
+
+  bool isCarriedAs(Value value, Value condition) {
+    auto arg = dyn_cast<BlockArgument>(condition);
+    return carried_ && arg && carried_->areSame(value, arg, [&](Value a, Value b) { return isStill(a, b); });
   }
 
   /// The value of a condition, if all its elements have one.
@@ -193,7 +206,11 @@ class Left {
     if (isa<arith::XOrIOp>(op))
       if (const auto a = part(0), b = part(1); a && b) return *a != *b;
     if (auto compare = dyn_cast<arith::CmpFOp>(op); compare && isNeverLess(compare)) return false;
-    if (auto compare = dyn_cast<arith::CmpIOp>(op)) return knownOfCount(compare);
+    if (auto compare = dyn_cast<arith::CmpIOp>(op)) {
+      if (APInt whole; matchPattern(compare.getRhs(), m_ConstantInt(&whole)) && isZero(compare.getLhs()))
+        return arith::applyCmpPredicate(compare.getPredicate(), APInt(whole.getBitWidth(), 0), whole);
+      return knownOfCount(compare);
+    }
     if (auto choice = dyn_cast<arith::SelectOp>(op)) {
       if (auto chosen = choiceOf(choice)) return knownAs(chosen);
       if (const auto a = part(1), b = part(2); a && a == b) return a;
@@ -251,6 +268,9 @@ class Left {
       return reduce.getSources().size() == 1 && part(0) &&
              isa_and_nonnull<arith::AddFOp, arith::AddIOp, arith::OrIOp, arith::XOrIOp>(soleOperation(reduce, 0));
     if (isa<arith::AndIOp, arith::MulIOp>(op)) return part(0) || part(1);
+    if (isa<arith::ShLIOp, arith::ShRUIOp, arith::ShRSIOp, arith::DivUIOp, arith::DivSIOp, arith::RemUIOp,
+            arith::RemSIOp>(op))
+      return part(0);
     if (isa<arith::MulFOp>(op))  // zero times infinity is none
       return (part(0) && (part(1) || isFinite(op->getOperand(1)))) || (part(1) && isFinite(op->getOperand(0)));
     return isa<arith::AddIOp, arith::SubIOp, arith::OrIOp, arith::XOrIOp, arith::AddFOp, arith::SubFOp>(op) &&
@@ -437,7 +457,7 @@ class Left {
     if (!op) return false;
     if (Value inner = negated(value)) return staysLeft(inner, !holds);
     if (isMove(op)) return staysLeft(op->getOperand(0), holds);
-    if ((isa<arith::OrIOp>(op) && !holds) || (isa<arith::AndIOp>(op) && holds))
+    if (isa<arith::OrIOp, arith::AndIOp>(op))  // of each element one part says so, and goes on saying it
       return staysLeft(op->getOperand(0), holds) && staysLeft(op->getOperand(1), holds);
     auto compare = dyn_cast<arith::CmpIOp>(op);
     if (!compare) return false;
@@ -452,6 +472,7 @@ class Left {
   Operation* op_;
   scf::WhileOp loop_;   ///< null: a branch, or a loop that counts
   scf::ForOp counted_;  ///< the latter
+  std::optional<CarriedConditions> carried_;
   Vote vote_;
   SmallVector<std::pair<Value, bool>> known_;
   SmallVector<Value> zero_;
