@@ -1,5 +1,5 @@
-// Analyses that walk a loop until nothing changes must not begin anew with every iteration of the loop around it: 20
-// loops in each other would take 2^20 walks, longer than anybody waits.
+// Code of a size that programs reach while they are traced compiles in a moment. Analyses that walk a loop until nothing
+// changes must not begin anew with every iteration of the loop around it: 20 loops in each other would take 2^20 walks.
 #include <gtest/gtest.h>
 
 #include "compiler/compiler.h"
@@ -7,22 +7,20 @@
 namespace tile::ir {
 namespace {
 
-constexpr int kDeep = 20;
-
 std::string at(const std::string& name, int depth) { return "%" + name + std::to_string(depth); }
 
 /// A kernel with `opening(d)` for every depth, `inside` in the innermost loop, and `closing(d)` behind it.
 template <class Opening, class Closing>
-void compileNest(Opening opening, const std::string& inside, Closing closing) {
+void compileNest(int deep, Opening opening, const std::string& inside, Closing closing) {
   std::string text = R"(
 func.func @nest(%p: !tile.ptr<f32>, %n: i32) attributes {tile.kernel} {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %i = tile.iota : tensor<128xi32>
 )";
-  for (int depth = 1; depth <= kDeep; ++depth) text += opening(depth);
+  for (int depth = 1; depth <= deep; ++depth) text += opening(depth);
   text += inside;
-  for (int depth = kDeep; depth > 0; --depth) text += closing(depth);
+  for (int depth = deep; depth > 0; --depth) text += closing(depth);
   text += "  return\n}\n";
   for (const char* target : {"host", "sm_80", "sm_90a"}) {
     auto binary = compileText(text, "nest.mlir", lookupTarget(target).value_or_throw(), {});
@@ -31,7 +29,7 @@ func.func @nest(%p: !tile.ptr<f32>, %n: i32) attributes {tile.kernel} {
 }
 
 /// Reads and writes that meet.
-constexpr const char* kShift = R"(
+const std::string kShift = R"(
   %x = tile.gather %p offsets %i : tensor<128xi32> : !tile.ptr<f32> -> tensor<128xf32>
   %there = arith.addi %i, %i : tensor<128xi32>
   tile.scatter %x, %p offsets %there : tensor<128xi32> : tensor<128xf32>, !tile.ptr<f32>
@@ -47,7 +45,7 @@ TEST(Nests, OfLoopsWithConditions) {
            at("q", d) + " : !tile.ptr<f32> -> f32\n  " + at("z", d) + " = arith.fptosi " + at("y", d) +
            " : f32 to i32\n  " + next + " = arith.addi " + k + ", " + at("z", d) + " : i32\n";
   };
-  compileNest(opening, kShift, [](int d) { return "  scf.yield " + at("next", d) + " : i32\n}\n"; });
+  compileNest(20, opening, kShift, [](int d) { return "  scf.yield " + at("next", d) + " : i32\n}\n"; });
 }
 
 // Each hands on a number that the loops around it begin with.
@@ -57,11 +55,37 @@ TEST(Nests, OfCountingLoops) {
            (d == 1 ? "%c1" : at("s", d - 1)) + ") -> (i32) : i32 {\n";
   };
   auto closing = [](int d) {
-    const std::string made = d == kDeep ? at("s", d) : at("r", d + 1);
+    const std::string made = d == 20 ? at("s", d) : at("r", d + 1);
     return "  " + at("t", d) + " = arith.addi " + made + ", " + at("k", d) + " : i32\n  scf.yield " + at("t", d) +
            " : i32\n}\n";
   };
-  compileNest(opening, kShift, closing);
+  compileNest(20, opening, kShift, closing);
+}
+
+// A row of continue_if leaves as many branches. All sides of each may share a tile's memory on hosts.
+TEST(Nests, OfBranches) {
+  auto opening = [](int d) {
+    return "  " + at("go", d) + " = arith.cmpi slt, %n, %c" + std::to_string(d % 2) + " : i32\n" + at("x", d) +
+           " = scf.if " + at("go", d) + " -> (tensor<128xi32>) {\n";
+  };
+  auto closing = [](int d) {
+    return "  scf.yield " + (d == 100 ? "%i" : at("x", d + 1)) + " : tensor<128xi32>\n} else {\n  " + at("y", d) +
+           " = arith.muli %i, %i : tensor<128xi32>\n  scf.yield " + at("y", d) + " : tensor<128xi32>\n}\n" +
+           (d > 1 ? "" : "  %f = tile.gather %p offsets %x1 : tensor<128xi32> : !tile.ptr<f32> -> tensor<128xf32>\n"
+                         "  tile.scatter %f, %p offsets %i : tensor<128xi32> : tensor<128xf32>, !tile.ptr<f32>\n");
+  };
+  compileNest(100, opening, "", closing);
+}
+
+// Each step of a pointer is a sum of all in front of it.
+TEST(Rows, OfSteps) {
+  std::string steps;
+  for (int i = 1; i <= 700; ++i)
+    steps += at("q", i) + " = tile.ptr_add " + (i == 1 ? std::string("%p") : at("q", i - 1)) +
+             ", %n : !tile.ptr<f32>, i32\n  tile.scatter %x, " + at("q", i) +
+             " offsets %i : tensor<128xi32> : tensor<128xf32>, !tile.ptr<f32>\n";
+  auto none = [](int) { return std::string(); };
+  compileNest(0, none, kShift + steps, none);
 }
 
 }  // namespace
