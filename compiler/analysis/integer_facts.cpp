@@ -370,6 +370,8 @@ class Rules {
     const P p = cmp.getPredicate();
     const bool isUnsigned = p == P::ult || p == P::ule || p == P::ugt || p == P::uge;
     if (isUnsigned && !(a.isNonNegative() && b.isNonNegative())) return {0, 1};
+    const bool isOrdered = p != P::eq && p != P::ne;
+    if (isOrdered && !isUnsigned && integerBits(cmp.getLhs().getType()) == 1) return {0, 1};  // true is -1 there
     const bool apart = a.max < b.min || b.max < a.min, same = a.isConstant() && a == b;
     switch (p) {
       case P::eq: return decide(same, apart);
