@@ -94,6 +94,15 @@ Specialization promises_for(const Specialization& spec, const ir::Target& target
   return used;
 }
 
+/// Every line of the kernel's, for code that names them all.
+std::string lines_of(const TraceState& trace) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  mlir::OpPrintingFlags flags;
+  trace.module.get().print(os, flags.enableDebugInfo(true, false));
+  return text;
+}
+
 }  // namespace
 
 Result<KernelBinary> compile_trace(TraceState& trace, const KernelCore& core, const ConfigWords& config,
@@ -136,11 +145,13 @@ Result<KernelBinary> build_binary(const KernelCore& core, const ConfigWords& con
     for (const Diagnostic& d : trace->remarks) fmt::print(stderr, "{}", d.to_string());
   if (narrow) *narrow = trace->narrow;
   const JitPolicy policy = jit_policy();
+  const std::string lines = options.line_info ? lines_of(*trace) : "";
   // Code that does not vary with the grid lies where that for many programs does.
   auto key_for = [&](bool few) {
     return Hasher()
         .add(trace->hash.hex())
         .add(trace->symbol)
+        .add(lines)
         .add((*t)->name)
         .add((*t)->cpu)
         .add((*t)->features)
