@@ -3,20 +3,10 @@
 #include "dsl/tracing/ir_key.h"
 
 #include "compiler/dialect/dialect.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/BuiltinAttributes.h"
-#include "mlir/IR/Matchers.h"
 
 namespace tile::detail {
 namespace {
-
-/// Whether the code says where the op comes from: prints and assertions do, and on hosts loops whose step may turn out
-/// not to be positive (guard_steps).
-bool namesItsPlace(mlir::Operation& op) {
-  if (auto loop = mlir::dyn_cast<mlir::scf::ForOp>(op))
-    return !mlir::matchPattern(loop.getStep(), mlir::m_Constant()) && !loop.getStep().getDefiningOp<ir::NumProgramsOp>();
-  return mlir::isa<ir::PrintOp, ir::AssertOp>(op);
-}
 
 class Writer {
  public:
@@ -48,7 +38,7 @@ class Writer {
     for (mlir::Value v : op.getOperands()) number(ids_.lookup(v));
     // Properties of registered ops come out as attributes, uniqued by the context.
     attribute(op.getAttrDictionary());
-    if (namesItsPlace(op)) attribute(mlir::LocationAttr(op.getLoc()));
+    if (mlir::isa<ir::PrintOp, ir::AssertOp>(op)) attribute(mlir::LocationAttr(op.getLoc()));  // which say where they are
     number(op.getNumResults());
     for (mlir::Value v : op.getResults()) define(v);
     number(op.getNumRegions());

@@ -94,7 +94,9 @@ TEST_F(Launch, CodeOnDiskNamesTheLinesOfTheProgram) {
   // The step of a loop may turn out to be 0, which hosts report.
   auto counts = kernel("counts_on_disk", [](Ptr<int> p, I32 step) { for (auto i : range(0, 100, step)) store(p, i); });
   auto again = kernel("counts_on_disk", [](Ptr<int> p, I32 step) { for (auto i : range(0, 100, step)) store(p, i); });
-  EXPECT_FALSE(counts.trace().hash() == again.trace().hash());
+  EXPECT_EQ(counts.trace().hash(), again.trace().hash());
+  EXPECT_FALSE(counts.compile(host(), {}).value_or_throw().from_disk());
+  EXPECT_FALSE(again.compile(host(), {}).value_or_throw().from_disk());
 
   auto profiled = [](auto kernel) { return kernel.options({.line_info = true}).compile(host(), {}).value_or_throw(); };
   auto adds = kernel("adds_on_disk", [](Ptr<float> p) { store(p, load(p) + 1.f); });
