@@ -320,10 +320,10 @@ class GpuPasses {
     constexpr int kTimes = 2;
     const RegisterEstimate least = estimateRegisters(kernel_, warpsOf(kernel_, kUsualWarps), /*atLeast=*/true);
     if (least.registers > kTimes * target_.maxRegsPerThread)
-      least.at->emitRemark() << "tiles alive here need about " << least.registers << " registers of each thread, which has "
-                             << target_.maxRegsPerThread
-                             << ": most will lie in memory, and compiling may take a minute; make tiles smaller, or take "
-                                "more warps";
+      least.at->emitRemark() << "tiles alive here need about " << least.registers
+                             << " registers of each thread, which has " << target_.maxRegsPerThread
+                             << ": most will lie in memory, and compiling may take a minute; make tiles smaller, or "
+                                "take more warps";
   }
 
   mlir::ModuleOp module_, given_;

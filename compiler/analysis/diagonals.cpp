@@ -41,8 +41,8 @@ bool isMovedPadding(Operation* op) {
   return layout && layout->isPadded();
 }
 
-/// Whether elements for which the sum of `diagonals` is the same are the same where they grow by `steps`. (Where that sum
-/// is the same everywhere it says so of elements that do not grow only.)
+/// Whether elements for which the sum of `diagonals` is the same are the same where they grow by `steps`. (Where that
+/// sum is the same everywhere, only those that do not grow are.)
 bool isDecidedBy(Diagonals diagonals, const Steps& steps) {
   if (steps.size() != 2) return false;
   if (diagonals == Diagonals{0, 0}) return steps[0] == 0 && steps[1] == 0;

@@ -216,7 +216,8 @@ class Rules {
   Found ofMinMax() const {
     const Range a = range(0), b = range(1);
     const bool isUnsigned = isa<arith::MinUIOp, arith::MaxUIOp>(op_), isMin = isa<arith::MinSIOp, arith::MinUIOp>(op_);
-    const bool known = bits_ > 1 && (!isUnsigned || (a.isNonNegative() && b.isNonNegative()));  // with a sign true is -1
+    // Of one bit with a sign true is -1.
+    const bool known = bits_ > 1 && (!isUnsigned || (a.isNonNegative() && b.isNonNegative()));
     return found(eitherAxis(axis(0), axis(1)), !known ? join(a, b) : isMin ? minRange(a, b) : maxRange(a, b));
   }
 

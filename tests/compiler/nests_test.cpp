@@ -1,5 +1,6 @@
-// Code of a size that programs reach while they are traced compiles in a moment. Analyses that walk a loop until nothing
-// changes must not begin anew with every iteration of the loop around it: 20 loops in each other would take 2^20 walks.
+// Code of a size that programs reach while they are traced compiles in a moment. Analyses that walk a loop until
+// nothing changes must not begin anew with every iteration of the loop around it: 20 loops in each other would take
+// 2^20 walks.
 #include <gtest/gtest.h>
 
 #include "compiler/compiler.h"
@@ -71,8 +72,9 @@ TEST(Nests, OfBranches) {
   auto closing = [](int d) {
     return "  scf.yield " + (d == 100 ? "%i" : at("x", d + 1)) + " : tensor<128xi32>\n} else {\n  " + at("y", d) +
            " = arith.muli %i, %i : tensor<128xi32>\n  scf.yield " + at("y", d) + " : tensor<128xi32>\n}\n" +
-           (d > 1 ? "" : "  %f = tile.gather %p offsets %x1 : tensor<128xi32> : !tile.ptr<f32> -> tensor<128xf32>\n"
-                         "  tile.scatter %f, %p offsets %i : tensor<128xi32> : tensor<128xf32>, !tile.ptr<f32>\n");
+           (d > 1 ? ""
+                  : "  %f = tile.gather %p offsets %x1 : tensor<128xi32> : !tile.ptr<f32> -> tensor<128xf32>\n"
+                    "  tile.scatter %f, %p offsets %i : tensor<128xi32> : tensor<128xf32>, !tile.ptr<f32>\n");
   };
   compileNest(100, opening, "", closing);
 }

@@ -155,7 +155,8 @@ class BarrierInserter {
     int depth = 0;
     loop->walk([&](LoopLikeOpInterface inner) {
       int own = 1;
-      for (Operation* op = inner; op != loop; op = op->getParentOp()) own += isa<LoopLikeOpInterface>(op->getParentOp());
+      for (Operation* op = inner; op != loop; op = op->getParentOp())
+        own += isa<LoopLikeOpInterface>(op->getParentOp());
       depth = std::max(depth, own);
     });
     return depth;
