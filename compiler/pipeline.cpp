@@ -12,6 +12,7 @@
 #include "compiler/gpu/forms/mma_table.h"
 #include "compiler/gpu/forms/shared_memory.h"
 #include "compiler/gpu/gpu.h"
+#include "compiler/gpu/rings/register_plan.h"
 #include "compiler/gpu/small_steps.h"
 #include "compiler/host/host.h"
 #include "compiler/targets/host.h"
@@ -307,8 +308,22 @@ class GpuPasses {
         takeBoxesBack();
         if (varies) kernel_->setAttr(kVariesWithGridAttr, mlir::UnitAttr::get(module_.getContext()));
       }
-      return error ? error : run(addLayoutPasses);
+      if (error) return error;
+      remarkOnRegisters();
+      return run(addLayoutPasses);
     });
+  }
+
+  /// Of tiles that need registers twice over most lie in memory, and the assembler may take a minute to find that out:
+  /// whoever asks for remarks hears of it before, with the line where most is alive.
+  void remarkOnRegisters() {
+    constexpr int kTimes = 2;
+    const RegisterEstimate least = estimateRegisters(kernel_, warpsOf(kernel_, kUsualWarps), /*atLeast=*/true);
+    if (least.registers > kTimes * target_.maxRegsPerThread)
+      least.at->emitRemark() << "tiles alive here need about " << least.registers
+                             << " registers of each thread, which has " << target_.maxRegsPerThread
+                             << ": most will lie in memory, and compiling may take a minute; make tiles smaller, or "
+                                "take more warps";
   }
 
   mlir::ModuleOp module_, given_;

@@ -7,6 +7,8 @@
 #include "dsl/jit.h"
 #include "dsl/tracing/kernel_core.h"
 #include "dsl/tracing/underway.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Matchers.h"
 #include "runtime/cache.h"
 #include "runtime/env.h"
 
@@ -94,6 +96,22 @@ Specialization promises_for(const Specialization& spec, const ir::Target& target
   return used;
 }
 
+/// Every line of the kernel's where its code names more of them than prints and assertions (ir_key.h): for profilers,
+/// and on hosts those of loops whose step may turn out not to be positive.
+std::string lines_named(const TraceState& trace, const ir::Target& target, const KernelOptions& options) {
+  bool names = options.line_info;
+  if (target.backend == ir::Backend::host)
+    trace.module.get().walk([&](mlir::scf::ForOp loop) {
+      names |= !mlir::matchPattern(loop.getStep(), mlir::m_Constant());
+    });
+  if (!names) return "";
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  mlir::OpPrintingFlags flags;
+  trace.module.get().print(os, flags.enableDebugInfo(true, false));
+  return text;
+}
+
 }  // namespace
 
 Result<KernelBinary> compile_trace(TraceState& trace, const KernelCore& core, const ConfigWords& config,
@@ -136,11 +154,13 @@ Result<KernelBinary> build_binary(const KernelCore& core, const ConfigWords& con
     for (const Diagnostic& d : trace->remarks) fmt::print(stderr, "{}", d.to_string());
   if (narrow) *narrow = trace->narrow;
   const JitPolicy policy = jit_policy();
+  const std::string lines = lines_named(*trace, **t, options);
   // Code that does not vary with the grid lies where that for many programs does.
   auto key_for = [&](bool few) {
     return Hasher()
         .add(trace->hash.hex())
         .add(trace->symbol)
+        .add(lines)
         .add((*t)->name)
         .add((*t)->cpu)
         .add((*t)->features)

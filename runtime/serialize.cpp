@@ -82,7 +82,9 @@ class Reader {
   bool good_ = true;
 };
 
-void put_made(Writer& w, const std::vector<SlotSum>& made) {
+// ---- the records of abi.h, each written and read by two functions beside each other
+
+void put(Writer& w, const std::vector<SlotSum>& made) {
   w.put(static_cast<uint32_t>(made.size()));
   for (const SlotSum& sum : made) {
     w.put(sum.constant);
@@ -111,6 +113,159 @@ std::vector<SlotSum> get_made(Reader& r) {
   return made;
 }
 
+void put(Writer& w, const ParamInfo& p) {
+  w.put(p.kind);
+  w.put(p.dtype);
+  w.put(p.rank);
+  w.put(static_cast<uint8_t>(p.nullable));
+  w.put(static_cast<uint8_t>(p.stored));
+  w.put(p.align);
+  w.put(p.multiple_of);
+  w.put(static_cast<uint8_t>(p.one));
+  w.put(static_cast<uint8_t>(p.positive));
+  w.put(p.unit_stride);
+  for (int d = 0; d < p.rank; ++d) {
+    w.put(p.stride_multiple_of[static_cast<size_t>(d)]);
+    w.put(p.dim_multiple_of[static_cast<size_t>(d)]);
+  }
+  w.put(p.name);
+}
+constexpr size_t kLeastParam = 23;  ///< bytes, as those below
+
+ParamInfo get_param(Reader& r) {
+  ParamInfo p;
+  p.kind = r.get_enum(ParamInfo::view);
+  p.dtype = r.get_enum(DType::f64);
+  p.rank = r.get<uint8_t>();
+  p.nullable = r.get_bool();
+  p.stored = r.get_bool();
+  p.align = r.get<uint32_t>();
+  p.multiple_of = r.get<uint32_t>();
+  p.one = r.get_bool();
+  p.positive = r.get_bool();
+  p.unit_stride = r.get<int8_t>();
+  if (p.rank > uint32_t{kMaxRank} || !(p.align == 0 || std::has_single_bit(p.align)) || p.unit_stride < -1 ||
+      p.unit_stride >= kMaxRank)
+    r.fail();
+  for (int d = 0; d < p.rank && r.good(); ++d) {
+    p.stride_multiple_of[static_cast<size_t>(d)] = r.get<uint32_t>();
+    p.dim_multiple_of[static_cast<size_t>(d)] = r.get<uint32_t>();
+  }
+  p.name = r.get_string();
+  return p;
+}
+
+void put(Writer& w, const TensorMapInfo& m) {
+  w.put(m.param);
+  w.put(m.dtype);
+  w.put(m.rank);
+  for (int d = 0; d < m.rank; ++d) {
+    w.put(m.dims[static_cast<size_t>(d)]);
+    w.put(m.box[static_cast<size_t>(d)]);
+  }
+  w.put(m.swizzle);
+  w.put(static_cast<uint8_t>(m.written));
+  w.put(static_cast<uint8_t>(m.tf32));
+  put(w, m.made);
+}
+constexpr size_t kLeastTensorMap = 8;
+
+TensorMapInfo get_tensor_map(Reader& r) {
+  TensorMapInfo m;
+  m.param = r.get<uint32_t>();
+  m.dtype = r.get_enum(DType::f64);
+  m.rank = r.get<uint8_t>();
+  if (m.rank > m.dims.size()) r.fail();
+  for (int d = 0; d < m.rank && r.good(); ++d) {
+    m.dims[static_cast<size_t>(d)] = r.get<int8_t>();
+    m.box[static_cast<size_t>(d)] = r.get<uint16_t>();
+  }
+  m.swizzle = r.get<uint8_t>();
+  m.written = r.get_bool();
+  m.tf32 = r.get_bool();
+  m.made = get_made(r);
+  return m;
+}
+
+void put(Writer& w, const DebugSite& s) {
+  w.put(s.kind);
+  w.put(s.message);
+  w.put(s.dtype);
+  w.put(static_cast<uint32_t>(s.shape.size()));
+  for (int extent : s.shape) w.put(static_cast<int32_t>(extent));
+  w.put(s.file);
+  w.put(s.line);
+}
+constexpr size_t kLeastDebugSite = 26;
+
+DebugSite get_debug_site(Reader& r) {
+  DebugSite s;
+  s.kind = r.get_enum(DebugSite::assertion);
+  s.message = r.get_string();
+  s.dtype = r.get_enum(DType::f64);
+  uint64_t elements = 1;
+  for (uint32_t rank = r.get_count(4), d = 0; d < rank && r.good(); ++d) {
+    const int32_t extent = r.get<int32_t>();
+    // The decoder of prints allocates this many elements.
+    if (extent < 0 || rank > uint32_t{kMaxRank} || (elements *= static_cast<uint64_t>(extent)) > (1u << 24)) r.fail();
+    s.shape.push_back(extent);
+  }
+  s.file = r.get_string();
+  s.line = r.get<uint32_t>();
+  return s;
+}
+
+void put(Writer& w, const BufferInfo& b) {
+  w.put(b.what);
+  w.put(b.file);
+  w.put(b.line);
+  w.put(b.offset);
+  w.put(b.bytes);
+}
+constexpr size_t kLeastBuffer = 28;
+
+BufferInfo get_buffer(Reader& r) {
+  BufferInfo b;
+  b.what = r.get_string();
+  b.file = r.get_string();
+  b.line = r.get<uint32_t>();
+  b.offset = r.get<uint32_t>();
+  b.bytes = r.get<uint32_t>();
+  return b;
+}
+
+void put(Writer& w, const Resources& resources) {
+  w.put(resources.registers);
+  w.put(resources.spill_store_bytes);
+  w.put(resources.spill_load_bytes);
+  w.put(resources.stack_bytes);
+  w.put(resources.static_shared_bytes);
+  w.put(resources.log);
+}
+Resources get_resources(Reader& r) {
+  Resources resources;
+  resources.registers = r.get<int>();
+  resources.spill_store_bytes = r.get<int>();
+  resources.spill_load_bytes = r.get<int>();
+  resources.stack_bytes = r.get<int>();
+  resources.static_shared_bytes = r.get<uint32_t>();
+  resources.log = r.get_string();
+  return resources;
+}
+
+template <class Record>
+void put_list(Writer& w, const std::vector<Record>& list) {
+  w.put(static_cast<uint32_t>(list.size()));
+  for (const Record& record : list) put(w, record);
+}
+/// Records of at least `bytes` each.
+template <class Record>
+std::vector<Record> get_list(Reader& r, size_t bytes, Record (*get)(Reader&)) {
+  std::vector<Record> list;
+  for (uint32_t n = r.get_count(bytes), i = 0; i < n && r.good(); ++i) list.push_back(get(r));
+  return list;
+}
+
 }  // namespace
 
 std::string serialize(const KernelBinary& k) {
@@ -122,24 +277,7 @@ std::string serialize(const KernelBinary& k) {
   w.put(k.target);
   w.put(k.entry);
   w.put(k.bytes);
-  w.put(static_cast<uint32_t>(k.params.size()));
-  for (const ParamInfo& p : k.params) {
-    w.put(p.kind);
-    w.put(p.dtype);
-    w.put(p.rank);
-    w.put(static_cast<uint8_t>(p.nullable));
-    w.put(static_cast<uint8_t>(p.stored));
-    w.put(p.align);
-    w.put(p.multiple_of);
-    w.put(static_cast<uint8_t>(p.one));
-    w.put(static_cast<uint8_t>(p.positive));
-    w.put(p.unit_stride);
-    for (int d = 0; d < p.rank; ++d) {
-      w.put(p.stride_multiple_of[static_cast<size_t>(d)]);
-      w.put(p.dim_multiple_of[static_cast<size_t>(d)]);
-    }
-    w.put(p.name);
-  }
+  put_list(w, k.params);
   w.put(k.threads);
   w.put(k.shared_bytes);
   w.put(k.arena_bytes);
@@ -148,44 +286,10 @@ std::string serialize(const KernelBinary& k) {
   w.put(static_cast<uint8_t>(k.uses_tickets));
   w.put(static_cast<uint8_t>(k.varies_with_grid));
   w.put(k.cluster);
-  w.put(static_cast<uint32_t>(k.tensor_maps.size()));
-  for (const TensorMapInfo& m : k.tensor_maps) {
-    w.put(m.param);
-    w.put(m.dtype);
-    w.put(m.rank);
-    for (int d = 0; d < m.rank; ++d) {
-      w.put(m.dims[static_cast<size_t>(d)]);
-      w.put(m.box[static_cast<size_t>(d)]);
-    }
-    w.put(m.swizzle);
-    w.put(static_cast<uint8_t>(m.written));
-    w.put(static_cast<uint8_t>(m.tf32));
-    put_made(w, m.made);
-  }
-  w.put(static_cast<uint32_t>(k.debug_sites.size()));
-  for (const DebugSite& s : k.debug_sites) {
-    w.put(s.kind);
-    w.put(s.message);
-    w.put(s.dtype);
-    w.put(static_cast<uint32_t>(s.shape.size()));
-    for (int extent : s.shape) w.put(static_cast<int32_t>(extent));
-    w.put(s.file);
-    w.put(s.line);
-  }
-  w.put(static_cast<uint32_t>(k.buffers.size()));
-  for (const BufferInfo& b : k.buffers) {
-    w.put(b.what);
-    w.put(b.file);
-    w.put(b.line);
-    w.put(b.offset);
-    w.put(b.bytes);
-  }
-  w.put(k.resources.registers);
-  w.put(k.resources.spill_store_bytes);
-  w.put(k.resources.spill_load_bytes);
-  w.put(k.resources.stack_bytes);
-  w.put(k.resources.static_shared_bytes);
-  w.put(k.resources.log);
+  put_list(w, k.tensor_maps);
+  put_list(w, k.debug_sites);
+  put_list(w, k.buffers);
+  put(w, k.resources);
   return w.take();
 }
 
@@ -203,28 +307,7 @@ Result<KernelBinary> deserialize(std::string_view bytes) {
   k.target = r.get_string();
   k.entry = r.get_string();
   k.bytes = r.get_string();
-  for (uint32_t n = r.get_count(23), i = 0; i < n && r.good(); ++i) {
-    ParamInfo p;
-    p.kind = r.get_enum(ParamInfo::view);
-    p.dtype = r.get_enum(DType::f64);
-    p.rank = r.get<uint8_t>();
-    p.nullable = r.get_bool();
-    p.stored = r.get_bool();
-    p.align = r.get<uint32_t>();
-    p.multiple_of = r.get<uint32_t>();
-    p.one = r.get_bool();
-    p.positive = r.get_bool();
-    p.unit_stride = r.get<int8_t>();
-    if (p.rank > uint32_t{kMaxRank} || !(p.align == 0 || std::has_single_bit(p.align)) || p.unit_stride < -1 ||
-        p.unit_stride >= kMaxRank)
-      r.fail();
-    for (int d = 0; d < p.rank && r.good(); ++d) {
-      p.stride_multiple_of[static_cast<size_t>(d)] = r.get<uint32_t>();
-      p.dim_multiple_of[static_cast<size_t>(d)] = r.get<uint32_t>();
-    }
-    p.name = r.get_string();
-    k.params.push_back(std::move(p));
-  }
+  k.params = get_list(r, kLeastParam, get_param);
   k.threads = r.get<uint32_t>();
   k.shared_bytes = r.get<uint32_t>();
   k.arena_bytes = r.get<uint32_t>();
@@ -234,53 +317,10 @@ Result<KernelBinary> deserialize(std::string_view bytes) {
   k.varies_with_grid = r.get_bool();
   k.cluster = r.get<uint32_t>();
   if (k.cluster < 1 || k.cluster > 2) r.fail();
-  for (uint32_t n = r.get_count(8), i = 0; i < n && r.good(); ++i) {
-    TensorMapInfo m;
-    m.param = r.get<uint32_t>();
-    m.dtype = r.get_enum(DType::f64);
-    m.rank = r.get<uint8_t>();
-    if (m.rank > m.dims.size()) r.fail();
-    for (int d = 0; d < m.rank && r.good(); ++d) {
-      m.dims[static_cast<size_t>(d)] = r.get<int8_t>();
-      m.box[static_cast<size_t>(d)] = r.get<uint16_t>();
-    }
-    m.swizzle = r.get<uint8_t>();
-    m.written = r.get_bool();
-    m.tf32 = r.get_bool();
-    m.made = get_made(r);
-    k.tensor_maps.push_back(m);
-  }
-  for (uint32_t n = r.get_count(26), i = 0; i < n && r.good(); ++i) {
-    DebugSite s;
-    s.kind = r.get_enum(DebugSite::assertion);
-    s.message = r.get_string();
-    s.dtype = r.get_enum(DType::f64);
-    uint64_t elements = 1;
-    for (uint32_t rank = r.get_count(4), d = 0; d < rank && r.good(); ++d) {
-      const int32_t extent = r.get<int32_t>();
-      // The decoder of prints allocates this many elements.
-      if (extent < 0 || rank > uint32_t{kMaxRank} || (elements *= static_cast<uint64_t>(extent)) > (1u << 24)) r.fail();
-      s.shape.push_back(extent);
-    }
-    s.file = r.get_string();
-    s.line = r.get<uint32_t>();
-    k.debug_sites.push_back(std::move(s));
-  }
-  for (uint32_t n = r.get_count(28), i = 0; i < n && r.good(); ++i) {
-    BufferInfo b;
-    b.what = r.get_string();
-    b.file = r.get_string();
-    b.line = r.get<uint32_t>();
-    b.offset = r.get<uint32_t>();
-    b.bytes = r.get<uint32_t>();
-    k.buffers.push_back(std::move(b));
-  }
-  k.resources.registers = r.get<int>();
-  k.resources.spill_store_bytes = r.get<int>();
-  k.resources.spill_load_bytes = r.get<int>();
-  k.resources.stack_bytes = r.get<int>();
-  k.resources.static_shared_bytes = r.get<uint32_t>();
-  k.resources.log = r.get_string();
+  k.tensor_maps = get_list(r, kLeastTensorMap, get_tensor_map);
+  k.debug_sites = get_list(r, kLeastDebugSite, get_debug_site);
+  k.buffers = get_list(r, kLeastBuffer, get_buffer);
+  k.resources = get_resources(r);
   if (!r.good() || !r.at_end() || !check_hidden(k)) return user_error("serialised tile kernel is damaged");
   return k;
 }

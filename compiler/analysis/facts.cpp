@@ -131,10 +131,15 @@ class FactsBuilder {
 
   // ---- control flow
 
-  /// Runs `body` (which sets what comes round for each argument) until the arguments' facts hold for every round.
-  void fixedPoint(Block::BlockArgListType args, ValueRange inits, llvm::function_ref<SmallVector<Value>()> body) {
+  /// Runs `body` (which sets what comes round for each argument) until the arguments' facts hold for every round. A
+  /// loop in another one goes on from what it found in the other's round before, which can only have grown: else every
+  /// level of nesting would double the work.
+  void fixedPoint(Operation* loop, Block::BlockArgListType args, ValueRange inits,
+                  llvm::function_ref<SmallVector<Value>()> body) {
     std::vector<Known> state;
-    for (Value init : inits) state.push_back(known(init));
+    const auto before = loops_.find(loop);
+    for (auto [i, init] : llvm::enumerate(inits))
+      state.push_back(before == loops_.end() ? known(init) : join(before->second[i], known(init)));
     for (int round = 0;; ++round) {
       for (auto [arg, k] : llvm::zip(args, state)) set(arg, k);
       SmallVector<Value> back = body();
@@ -147,7 +152,9 @@ class FactsBuilder {
           next.range = widened(*state[i].range, *next.range, integerBits(args[i].getType()));
         state[i] = next;
       }
-      if (!changed) return;
+      if (changed) continue;
+      loops_[loop] = std::move(state);
+      return;
     }
   }
 
@@ -162,7 +169,7 @@ class FactsBuilder {
     if (loop.getUnsignedCmp()) iv = fullRange(integerBits(loop.getInductionVar().getType()));
     const int64_t step = facts_.divisibility(loop.getLowerBound());
     set(loop.getInductionVar(), constantAxis({}, std::min(step, facts_.divisibility(loop.getStep()))), iv);
-    fixedPoint(loop.getRegionIterArgs(), loop.getInitArgs(), [&] {
+    fixedPoint(loop, loop.getRegionIterArgs(), loop.getInitArgs(), [&] {
       run(*loop.getBody());
       return SmallVector<Value>(loop.getYieldedValues());
     });
@@ -170,7 +177,7 @@ class FactsBuilder {
   }
 
   void visitWhile(scf::WhileOp loop) {
-    fixedPoint(loop.getBeforeArguments(), loop.getInits(), [&] {
+    fixedPoint(loop, loop.getBeforeArguments(), loop.getInits(), [&] {
       run(*loop.getBeforeBody());
       for (auto [arg, value] : llvm::zip(loop.getAfterArguments(), loop.getConditionOp().getArgs()))
         set(arg, known(value));
@@ -242,6 +249,7 @@ class FactsBuilder {
   }
 
   Facts& facts_;
+  llvm::DenseMap<Operation*, std::vector<Known>> loops_;  ///< what holds of their arguments in every round
 };
 
 Facts::Facts(Operation* func, bool anyMask) : anyMask_(anyMask) {

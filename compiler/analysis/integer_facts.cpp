@@ -216,7 +216,8 @@ class Rules {
   Found ofMinMax() const {
     const Range a = range(0), b = range(1);
     const bool isUnsigned = isa<arith::MinUIOp, arith::MaxUIOp>(op_), isMin = isa<arith::MinSIOp, arith::MinUIOp>(op_);
-    const bool known = !isUnsigned || (a.isNonNegative() && b.isNonNegative());
+    // Of one bit with a sign true is -1.
+    const bool known = bits_ > 1 && (!isUnsigned || (a.isNonNegative() && b.isNonNegative()));
     return found(eitherAxis(axis(0), axis(1)), !known ? join(a, b) : isMin ? minRange(a, b) : maxRange(a, b));
   }
 
@@ -370,6 +371,8 @@ class Rules {
     const P p = cmp.getPredicate();
     const bool isUnsigned = p == P::ult || p == P::ule || p == P::ugt || p == P::uge;
     if (isUnsigned && !(a.isNonNegative() && b.isNonNegative())) return {0, 1};
+    const bool isOrdered = p != P::eq && p != P::ne;
+    if (isOrdered && !isUnsigned && integerBits(cmp.getLhs().getType()) == 1) return {0, 1};  // true is -1 there
     const bool apart = a.max < b.min || b.max < a.min, same = a.isConstant() && a == b;
     switch (p) {
       case P::eq: return decide(same, apart);

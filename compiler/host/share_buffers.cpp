@@ -49,17 +49,26 @@ ArrayRef<Plan::Read> Plan::readsOf(Value v) {
 /// `point`: reads later in a block are reachable; earlier ones only around a loop that v outlives.
 bool Plan::isReadAfter(Value v, Operation* point) {
   Block* scope = v.getParentBlock();
+  auto isInside = [&](Operation* op, Operation* outer) {
+    const auto [first, last] = numbers_.lookup(outer);
+    const int number = numbers_.lookup(op).first;
+    return first < number && number <= last;
+  };
   for (const Read& read : readsOf(v)) {
+    bool isBelow = false;  // the read is inside of `at`, as a level further in has shown
     for (Operation* at = point; at; at = at->getParentOp()) {
       Block* block = at->getBlock();
       if (!block) break;
-      Operation* reader = block->findAncestorOpInBlock(*read.op);
+      Operation* parent = block->getParentOp();
+      const bool isAround = parent && isInside(read.op, parent);
+      // The op of this block that the read is, or is in. (Looking for it takes a walk outwards from there.)
+      Operation* reader = isBelow ? at : isAround ? block->findAncestorOpInBlock(*read.op) : nullptr;
       if (reader && reader != at && at->isBeforeInBlock(reader)) return true;
       // Inside the same op: the reader is in another region of it (both run only in a while), or is nested in `point`.
       if (reader == at && read.op != at && (at == point || isa<scf::WhileOp>(at))) return true;
       if (block == scope) break;
-      Operation* parent = block->getParentOp();
-      if (parent && isLoop(parent) && parent->isProperAncestor(read.op)) return true;
+      if (isAround && isLoop(parent)) return true;
+      isBelow = isAround;
     }
   }
   return false;

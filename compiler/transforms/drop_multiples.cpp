@@ -18,6 +18,59 @@ using namespace mlir;
 
 namespace {
 
+/// Sums in front of a remainder by n, without what n divides. Every value is looked at once: sums of sums have 2^depth
+/// parts.
+class Multiples {
+ public:
+  Multiples(Operation* remainder, int64_t n, const Facts& facts) : b_(remainder), n_(n), facts_(facts) {}
+
+  /// `x` without what is added to it that n divides; null: the rest may be negative. Low bits do not ask whether sums
+  /// wrap.
+  Value without(Value x) { return restOf(x, 0).value; }
+
+ private:
+  struct Rest {
+    Value value;
+    int64_t most = 0;  ///< it is never more
+  };
+
+  Rest restOf(Value x, int depth) {
+    if (auto it = known_.find(x); it != known_.end()) return it->second;
+    const Rest rest = find(x, depth);
+    return known_[x] = rest;
+  }
+
+  Rest find(Value x, int depth) {
+    constexpr int kDeepest = 16;
+    Operation* op = depth < kDeepest ? x.getDefiningOp() : nullptr;
+    const Range range = facts_.rangeOf(x);
+    const Rest plain = range.isNonNegative() ? Rest{x, range.max} : Rest();
+    auto of = [&](unsigned operand) { return restOf(op->getOperand(operand), depth + 1); };
+    if (isa_and_nonnull<SplatOp, BroadcastOp, ReshapeOp, TransOp>(op)) {
+      const Rest rest = of(0);
+      if (!rest.value || rest.value == op->getOperand(0)) return plain;
+      Operation* moved = b_.clone(*op);
+      moved->setOperand(0, rest.value);
+      return {moved->getResult(0), rest.most};
+    }
+    if (!isa_and_nonnull<arith::AddIOp>(op)) return plain;
+    for (unsigned i : {0, 1})
+      if (facts_.divisibility(op->getOperand(i)) % n_ == 0) return of(1 - i);
+    const Rest left = of(0), right = of(1);
+    if (!left.value || !right.value) return plain;
+    if (left.value == op->getOperand(0) && right.value == op->getOperand(1)) return plain;
+    // Parts that are not negative may have a sum that is, where it wraps.
+    const unsigned bits = getElementTypeOrSelf(x.getType()).getIntOrFloatBitWidth();
+    if (bits > 32 || left.most + right.most > fullRange(bits).max) return plain;
+    return {arith::AddIOp::create(b_, op->getLoc(), left.value, right.value), left.most + right.most};
+  }
+
+  OpBuilder b_;
+  const int64_t n_;
+  const Facts& facts_;
+  llvm::DenseMap<Value, Rest> known_;
+};
+
 class DropMultiplesPass : public impl::DropMultiplesBase<DropMultiplesPass> {
   void runOnOperation() override {
     SmallVector<Operation*> remainders;
@@ -32,36 +85,9 @@ class DropMultiplesPass : public impl::DropMultiplesBase<DropMultiplesPass> {
       if (!matchPattern(op->getOperand(1), m_ConstantInt(&n)) || !n.isPowerOf2() || n.isNegative()) continue;
       const bool isPlain = isa<arith::RemUIOp>(op) || facts.rangeOf(x).isNonNegative();
       if (!isPlain || n.getActiveBits() > 31) continue;
-      OpBuilder b(op);
-      const Value rest = without(b, x, n.getSExtValue(), facts);
+      const Value rest = Multiples(op, n.getSExtValue(), facts).without(x);
       if (rest && rest != x) op->setOperand(0, rest);
     }
-  }
-
-  /// `x` without what is added to it that n divides; null: the rest may be negative. Low bits do not ask whether sums
-  /// wrap.
-  static Value without(OpBuilder& b, Value x, int64_t n, const Facts& facts, int depth = 0) {
-    constexpr int kDeepest = 16;
-    Operation* op = depth < kDeepest ? x.getDefiningOp() : nullptr;
-    const Value plain = facts.rangeOf(x).isNonNegative() ? x : Value();
-    if (isa_and_nonnull<SplatOp, BroadcastOp, ReshapeOp, TransOp>(op)) {
-      const Value from = op->getOperand(0), rest = without(b, from, n, facts, depth + 1);
-      if (!rest || rest == from) return plain;
-      Operation* moved = b.clone(*op);
-      moved->setOperand(0, rest);
-      return moved->getResult(0);
-    }
-    if (!isa_and_nonnull<arith::AddIOp>(op)) return plain;
-    for (int i : {0, 1})
-      if (facts.divisibility(op->getOperand(i)) % n == 0) return without(b, op->getOperand(1 - i), n, facts, depth + 1);
-    const Value left = without(b, op->getOperand(0), n, facts, depth + 1);
-    const Value right = without(b, op->getOperand(1), n, facts, depth + 1);
-    if (!left || !right || (left == op->getOperand(0) && right == op->getOperand(1))) return plain;
-    // Parts that are not negative may have a sum that is, where it wraps.
-    const Range most = facts.rangeOf(op->getOperand(0)), more = facts.rangeOf(op->getOperand(1));
-    const unsigned bits = getElementTypeOrSelf(x.getType()).getIntOrFloatBitWidth();
-    if (bits > 32 || most.max > INT32_MAX / 2 || more.max > INT32_MAX / 2) return plain;
-    return arith::AddIOp::create(b, op->getLoc(), left, right);
   }
 };
 

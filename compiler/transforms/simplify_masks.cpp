@@ -79,6 +79,7 @@ struct SimplifyMasks : impl::SimplifyMasksBase<SimplifyMasks> {
     });
     SmallVector<std::pair<arith::MaxSIOp, unsigned>> largest;  // and which operand it is
     getOperation().walk([&](arith::MaxSIOp most) {
+      if (getElementTypeOrSelf(most.getType()).isInteger(1)) return;  // true is -1 there
       const Range left = facts.rangeOf(most.getLhs()), right = facts.rangeOf(most.getRhs());
       if (left.min >= right.max)
         largest.push_back({most, 0});

@@ -2,6 +2,7 @@
 // text, which a context remembers.
 #include "dsl/tracing/ir_key.h"
 
+#include "compiler/dialect/dialect.h"
 #include "mlir/IR/BuiltinAttributes.h"
 
 namespace tile::detail {
@@ -37,6 +38,7 @@ class Writer {
     for (mlir::Value v : op.getOperands()) number(ids_.lookup(v));
     // Properties of registered ops come out as attributes, uniqued by the context.
     attribute(op.getAttrDictionary());
+    if (mlir::isa<ir::PrintOp, ir::AssertOp>(op)) attribute(mlir::LocationAttr(op.getLoc()));  // the code names it
     number(op.getNumResults());
     for (mlir::Value v : op.getResults()) define(v);
     number(op.getNumRegions());

@@ -1,5 +1,6 @@
-// ir_key.h - IR as bytes that are equal exactly when the IR is, locations and symbol name aside: what the disk cache
-// hashes. The same in every process and several times faster than printing. Internal to the dsl library.
+// ir_key.h - IR as bytes that are equal exactly when the IR is: what the disk cache hashes. Symbol name and locations
+// aside, but for those that the code names when it runs. The same in every process and several times faster than
+// printing. Internal to the dsl library.
 #pragma once
 #include <string>
 

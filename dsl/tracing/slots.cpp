@@ -75,6 +75,7 @@ Carry& Tracer::touch(Frame& frame, uint32_t slot) {
       stand_in.value = block->addArgument(stand_in.value.getType(), location(slots_[slot].declared));
       read_only_.erase(stand_in.value);  // it may lie where an argument was that a closed loop did not need
       if (read_only) mark_read_only(stand_in.value);
+      stand_in.below = 0;  // an iteration may give it other numbers
       stand_in.depth = static_cast<uint32_t>(&frame - frames_.data());
       stand_in.frame = frame.serial;
       values_.push_back(stand_in);

@@ -82,6 +82,31 @@ TEST_F(Launch, DiskCacheServesANewProcessOrKernelObject) {
   EXPECT_EQ(out[999], 1001.f);
 }
 
+// A program edited above its kernel finds its code on disk, unless the code says where it comes from.
+TEST_F(Launch, CodeOnDiskNamesTheLinesOfTheProgram) {
+  auto first = kernel("asserts_on_disk", [](I32 n) { device_assert(n > 3, "few"); });
+  auto later = kernel("asserts_on_disk", [](I32 n) { device_assert(n > 3, "few"); });
+  const auto line = static_cast<uint32_t>(__LINE__ - 1);
+  EXPECT_EQ(first.compile(host(), {}).value_or_throw().info().debug_sites.at(0).line, line - 1);
+  EXPECT_EQ(later.compile(host(), {}).value_or_throw().info().debug_sites.at(0).line, line);
+  EXPECT_FALSE(first.trace().hash() == later.trace().hash());
+
+  // The step of a loop may turn out to be 0, which hosts report.
+  auto counts = kernel("counts_on_disk", [](Ptr<int> p, I32 step) { for (auto i : range(0, 100, step)) store(p, i); });
+  auto again = kernel("counts_on_disk", [](Ptr<int> p, I32 step) { for (auto i : range(0, 100, step)) store(p, i); });
+  EXPECT_EQ(counts.trace().hash(), again.trace().hash());
+  EXPECT_FALSE(counts.compile(host(), {}).value_or_throw().from_disk());
+  EXPECT_FALSE(again.compile(host(), {}).value_or_throw().from_disk());
+
+  auto profiled = [](auto kernel) { return kernel.options({.line_info = true}).compile(host(), {}).value_or_throw(); };
+  auto adds = kernel("adds_on_disk", [](Ptr<float> p) { store(p, load(p) + 1.f); });
+  auto moved = kernel("adds_on_disk", [](Ptr<float> p) { store(p, load(p) + 1.f); });
+  EXPECT_EQ(adds.trace().hash(), moved.trace().hash());
+  EXPECT_FALSE(profiled(adds).from_disk());
+  EXPECT_FALSE(profiled(moved).from_disk());
+  EXPECT_TRUE(profiled(moved).from_disk());
+}
+
 // Remarks ask to see the compiler work: nothing is read, what is made is kept.
 TEST_F(Launch, RemarksCompileAgain) {
   CacheOptions options;

@@ -117,6 +117,28 @@ TEST(Order, TheLargestK) {
   check_topk(1, 512, 200);
 }
 
+// Places of a tile are small; what a loop makes of a variable that began as places need not be.
+TEST(Order, PlacesThatALoopChanges) {
+  for (auto& device : devices()) {
+    std::vector<int32_t> x(64), order(64);
+    for (int i = 0; i < 64; ++i) x[i] = i * 37 % 64;
+    auto k = kernel("places_changed", [](Ptr<const int32_t> p, Ptr<int32_t> q) {
+      auto i = arange(0, 64);
+      Tile places = argsort(load(p + i), axis(0)), last = i;
+      for (auto step : range(0, 2)) {
+        last = argsort(places, axis(0));
+        places *= 5000;  // up to 315000
+      }
+      store(q + i, last);
+    });
+    ASSERT_TRUE(run_on(device, k, {}, x, order));
+    std::vector<int> places(64), expected(64);
+    for (int i = 0; i < 64; ++i) places[x[i]] = i;  // x has each number once
+    for (int i = 0; i < 64; ++i) expected[places[i]] = i;
+    EXPECT_EQ(std::vector<int>(order.begin(), order.end()), expected) << device->name();
+  }
+}
+
 TEST(Order, TurnedAndInterleaved) {
   for (auto& device : devices()) {
     std::vector<int32_t> x(6 * 10), rows(60), columns(60), both(60);

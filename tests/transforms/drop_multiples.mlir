@@ -43,3 +43,31 @@ func.func @signs(%y: !tile.view<1xi32>, %n: i32, %m: i32) attributes {tile.kerne
   tile.store %b, %y[%c1 : i32] : i32, !tile.view<1xi32>
   return
 }
+
+// What is left of two numbers that are small may be larger than they are: 64 .. 95 of 0 .. 63, twice more than 127.
+// CHECK-LABEL: func.func @narrow
+// CHECK: %[[A:.*]] = arith.addi %{{.*}}, %{{.*}} : i8
+// CHECK-NEXT: %[[B:.*]] = arith.addi %{{.*}}, %{{.*}} : i8
+// CHECK-NEXT: %[[SUM:.*]] = arith.addi %[[A]], %[[B]] : i8
+// CHECK-NEXT: arith.remsi %[[SUM]],
+func.func @narrow(%y: !tile.view<1xi8>, %n: i8, %m: i8) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c16 = arith.constant 16 : i8
+  %c32 = arith.constant 32 : i8
+  %c64 = arith.constant 64 : i8
+  %c95 = arith.constant 95 : i8
+  %above_n = arith.maxsi %n, %c64 : i8
+  %above_m = arith.maxsi %m, %c64 : i8
+  %from_n = arith.minsi %above_n, %c95 : i8
+  %from_m = arith.minsi %above_m, %c95 : i8
+  %bit_n = arith.andi %n, %c32 : i8
+  %bit_m = arith.andi %m, %c32 : i8
+  %less_n = arith.subi %bit_n, %c64 : i8
+  %less_m = arith.subi %bit_m, %c64 : i8
+  %a = arith.addi %less_n, %from_n : i8
+  %b = arith.addi %less_m, %from_m : i8
+  %x = arith.addi %a, %b : i8
+  %r = arith.remsi %x, %c16 : i8
+  tile.store %r, %y[%c0 : i32] : i8, !tile.view<1xi8>
+  return
+}

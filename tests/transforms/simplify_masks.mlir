@@ -141,3 +141,26 @@ func.func @counts(%n: i32, %p: !tile.ptr<i32>) attributes {tile.kernel} {
   tile.scatter %both, %p : i32, !tile.ptr<i32>
   return
 }
+
+// -----
+
+// Of one bit with a sign, true is -1: nothing is known of what is below 0 then, or above it.
+// CHECK-LABEL: func.func @one_bit
+// CHECK: %[[FEW:.*]] = arith.cmpi slt, %arg0, %c5{{.*}} : i32
+// CHECK: arith.cmpi sge, %[[FEW]], %false : i1
+// CHECK: arith.cmpi sgt, %[[FEW]], %true : i1
+// CHECK: %[[AB:.*]] = arith.xori
+// CHECK: arith.xori %[[AB]], %[[FEW]] : i1
+func.func @one_bit(%n: i32, %p: !tile.ptr<i1>) attributes {tile.kernel} {
+  %c5 = arith.constant 5 : i32
+  %no = arith.constant false
+  %yes = arith.constant true
+  %few = arith.cmpi slt, %n, %c5 : i32
+  %a = arith.cmpi sle, %no, %few : i1
+  %b = arith.cmpi slt, %yes, %few : i1
+  %c = arith.maxsi %yes, %few : i1
+  %ab = arith.xori %a, %b : i1
+  %both = arith.xori %ab, %c : i1
+  tile.scatter %both, %p : i1, !tile.ptr<i1>
+  return
+}

@@ -150,21 +150,22 @@ class BarrierInserter {
     for (Operation& op : block) visit(&op, state);
   }
 
-  /// How deep loops are nested.
+  /// How deep loops are nested: 1 for a loop without others.
   static int depthOf(Operation* loop) {
     int depth = 0;
-    loop->walk([&](scf::ForOp inner) {
+    loop->walk([&](LoopLikeOpInterface inner) {
       int own = 1;
-      for (Operation* op = inner; op != loop; op = op->getParentOp()) own += isa<scf::ForOp>(op->getParentOp());
+      for (Operation* op = inner; op != loop; op = op->getParentOp())
+        own += isa<LoopLikeOpInterface>(op->getParentOp());
       depth = std::max(depth, own);
     });
     return depth;
   }
 
   /// All accesses in front of a loop and in its body, as the next iteration sees them: an upper bound.
-  State anyIteration(scf::ForOp loop, State all) {
-    loop.getBody()->walk([&](Operation* op) {
-      if (isa<scf::ForOp, scf::IfOp, scf::WhileOp>(op)) return;
+  State anyIteration(Operation* loop, State all) {
+    loop->walk([&](Operation* op) {
+      if (isa<LoopLikeOpInterface, scf::IfOp>(op)) return;
       const Effects effects = effectsOf(op);
       join(all, effects.before);
       join(all, effects.after);
@@ -172,21 +173,30 @@ class BarrierInserter {
     return carried(std::move(all), loop);
   }
 
-  void iterate(scf::ForOp loop, State& state) {
+  /// Walks iterations until the end of one adds nothing to what the next one begins with. `iteration` walks one from
+  /// what it begins with, which becomes what its end hands on, and returns what the loop may end with.
+  void iterate(Operation* loop, State& state, llvm::function_ref<State(State&)> iteration) {
     // Each level of nesting doubles the number of walks over the innermost body. Deep nests begin with the upper bound
-    // instead, which may cost a barrier.
+    // instead, which may cost a barrier. (The loop over programs does not: it would carry what only programs of their
+    // own access.)
     constexpr int kDeep = 4;
     State entry = state;
-    if (depthOf(loop) > kDeep) join(entry, anyIteration(loop, state));
+    if (isa<LoopLikeOpInterface>(loop) && depthOf(loop) > kDeep) join(entry, anyIteration(loop, state));
     while (true) {
-      State body = entry;
-      walk(*loop.getBody(), body);
-      state = entry;
-      join(state, body);
-      if (join(entry, carried(body, loop))) continue;
+      State round = entry;
+      state = iteration(round);
+      if (join(entry, carried(std::move(round), loop))) continue;
       state = behind(std::move(state), loop);
       return;
     }
+  }
+  void iterate(scf::ForOp loop, State& state) {
+    iterate(loop, state, [&](State& round) {
+      State end = round;  // as no iteration leaves it
+      walk(*loop.getBody(), round);
+      join(end, round);
+      return end;
+    });
   }
 
   /// Whether a barrier in front of the loop saves barriers inside it: what was written to global memory before the loop
@@ -221,32 +231,26 @@ class BarrierInserter {
       join(state, otherwise);
       return;
     }
-    if (auto loop = dyn_cast<scf::WhileOp>(op)) {
-      State entry = state;
-      while (true) {
-        State round = entry;
+    if (auto loop = dyn_cast<scf::WhileOp>(op))
+      return iterate(loop, state, [&](State& round) {
         walk(*loop.getBeforeBody(), round);
-        state = round;
+        State end = round;
         walk(*loop.getAfterBody(), round);
-        if (!join(entry, carried(round, loop))) return;
-      }
-    }
+        return end;
+      });
     if (auto roles = dyn_cast<SpecializeOp>(op)) {  // begins with a barrier of all threads
       state.clear();
       return walk(roles.getConsumer().front(), state);
     }
-    if (auto loop = dyn_cast<WorkLoopOp>(op)) {
-      State entry = state;
-      while (true) {
-        State round = entry;
+    if (auto loop = dyn_cast<WorkLoopOp>(op))
+      return iterate(loop, state, [&](State& round) {
+        State end = round;
         walk(loop.getBody().front(), round);
-        state = entry;
-        join(state, round);
+        join(end, round);
         // Each iteration is another program of the grid: only shared memory is carried from one to the next.
         llvm::erase_if(round, [](const MemoryAccess& access) { return !access.isShared; });
-        if (!join(entry, carried(round, loop))) return;
-      }
-    }
+        return end;
+      });
     if (auto wait = dyn_cast<MmaWaitOp>(op)) finish(state, wait);
     Effects effects = effectsOf(op);
     if (effects.startsWithBarrier || barriers_.contains(op)) pass(state);

@@ -134,10 +134,8 @@ Value rowsOf(Value stored) {
   return dividesRows ? reshape.getSource() : Value();
 }
 
-}  // namespace
-
 /// Tensor maps that a launch has left for stores: every box that is loaded may need one.
-static size_t mapsForStores(func::FuncOp func) {
+size_t mapsForStores(func::FuncOp func) {
   llvm::DenseSet<std::pair<Value, Type>> loaded;
   func.walk([&](Operation* op) {
     if (isa<LoadOp, LoadSharedOp>(op) && !op->getResult(0).getType().isIntOrFloat())
@@ -146,82 +144,104 @@ static size_t mapsForStores(func::FuncOp func) {
   return kMaxTensorMaps - std::min<size_t>(kMaxTensorMaps, loaded.size());
 }
 
-std::vector<BulkStore> findBulkStores(func::FuncOp func, int numWarps, const Facts& facts) {
+/// What the kernel does to global memory, by what memory it is.
+struct GlobalAccesses {
   llvm::DenseSet<std::pair<Value, unsigned>> read;
   llvm::MapVector<std::pair<Value, unsigned>, SmallVector<Operation*>> writers;
   SmallVector<Operation*> releases;
-  bool unknownRead = false;
-  func.walk([&](Operation* op) {
-    Value address = addressOf(op);
-    if (!address) return;
-    const MemoryRoot root = rootOf(address);
-    if (isRelease(op)) releases.push_back(op);
-    if (writesGlobal(op)) writers[root.key()].push_back(op);
-    if (isa<LoadOp, GatherOp, LoadSharedOp, GatherSharedOp, AtomicRmwOp, AtomicCasOp>(op)) {
-      read.insert(root.key());
-      unknownRead |= !root;
-    }
-  });
-  if (unknownRead) return {};
+  bool hasUnknownRead = false;
 
+  explicit GlobalAccesses(func::FuncOp func) {
+    func.walk([&](Operation* op) {
+      Value address = addressOf(op);
+      if (!address) return;
+      const MemoryRoot root = rootOf(address);
+      if (isRelease(op)) releases.push_back(op);
+      if (writesGlobal(op)) writers[root.key()].push_back(op);
+      if (isa<LoadOp, GatherOp, LoadSharedOp, GatherSharedOp, AtomicRmwOp, AtomicCasOp>(op)) {
+        read.insert(root.key());
+        hasUnknownRead |= !root;
+      }
+    });
+  }
+  bool mayBeReleasedBehind(Operation* write) const {
+    return llvm::any_of(releases, [&](Operation* release) { return mayFollow(release, write); });
+  }
+};
+
+/// Whether several writes to one argument may end in any order: they are additions, or a program executes only one of
+/// them.
+bool mayEndInAnyOrder(ArrayRef<Operation*> writers) {
+  if (llvm::all_of(writers, [](Operation* op) { return isa<AccumulateOp>(op); })) return true;
+  for (size_t i = 0; i < writers.size(); ++i)
+    for (size_t j = i + 1; j < writers.size(); ++j)
+      if (!areExclusive(writers[i], writers[j])) return false;
+  return true;
+}
+
+/// The store as a bulk copy, with the widths that its staging buffer may have; it has no buffer so far. Nullopt, or no
+/// width: it cannot be one.
+std::optional<BulkStore> bulkStoreOf(Operation* op, int numWarps, const Facts& facts) {
+  auto stored = dyn_cast<RankedTensorType>(op->getOperand(0).getType());
+  Value tile = rowsOf(op->getOperand(0));
+  if (!tile) return std::nullopt;
+  auto type = cast<RankedTensorType>(tile.getType());
+  if (unsigned bits = type.getElementType().getIntOrFloatBitWidth(); bits != 16 && bits != 32) return std::nullopt;
+  ValueRange indices = isa<StoreOp>(op) ? cast<StoreOp>(op).getIndices() : cast<AccumulateOp>(op).getIndices();
+  if (!isa<AccumulateOp>(op) && !movesInLoops(op, indices, stored.getShape())) return std::nullopt;
+  if (!beginsAtUnits(addressOf(op), indices, facts)) return std::nullopt;
+  llvm::DenseSet<Value> seen;
+  auto [product, transposed] = productBehind(tile, seen);
+  const int along = transposed ? 1 : 0;
+  if (!product || type.getDimSize(along) % (16 * product.getWarpsM()) != 0) return std::nullopt;
+  if (transposed && product.getWarpsN() > 1) return std::nullopt;
+
+  BulkStore store{op, tile, {}, -1, static_cast<int>(transposed ? product.getWarpsM() / 4 : product.getWarpsN())};
+  const int64_t rows = type.getDimSize(0), columns = type.getDimSize(1);
+  const bool sideBySide = store.columnGroups > 1 || transposed;
+  // A tile that leaves in parts waits for each part: in loops it must leave as a whole.
+  const bool onlyWhole = sideBySide && op->getParentOfType<LoopLikeOpInterface>();
+  auto offer = [&](int64_t width) {
+    auto staging = SmemType::get(op->getContext(), {rows, width}, type.getElementType(), 1, 1);
+    // Warpgroups side by side need panels of their own.
+    if (sideBySide && !tmaStoreColumnGroups(tmaStoreLayout(type.getShape(), numWarps, store.columnGroups, transposed),
+                                            staging.slot(), numWarps))
+      return;
+    if (columns % width == 0 && !llvm::is_contained(store.columns, width) &&
+        tmaBox(addressOf(op), staging, facts, true, nullptr,
+               stored.getRank() > 2 ? stored.getShape() : ArrayRef<int64_t>()))
+      store.columns.push_back(width);
+  };
+  offer(columns);
+  for (int64_t width = columns / 64 * 64; width > 0 && !onlyWhole; width -= 64) offer(width);
+  for (int64_t width = columns / 8 * 8; width >= 16 && !onlyWhole; width -= 8) offer(width);
+  return store;
+}
+
+}  // namespace
+
+std::vector<BulkStore> findBulkStores(func::FuncOp func, int numWarps, const Facts& facts) {
+  const GlobalAccesses accesses(func);
+  if (accesses.hasUnknownRead) return {};
   std::vector<BulkStore> stores;
   const size_t mostMaps = mapsForStores(func);
   llvm::DenseSet<std::pair<Value, Type>> mapped;
-  std::map<std::pair<std::vector<int64_t>, const void*>, int> stagings;
-  for (auto& [root, ops] : writers) {
-    if (!root.first || read.contains(root)) continue;
-    // Several writes to one argument are fine if they are additions, or if a program executes only one of them.
-    bool anyOrder = llvm::all_of(ops, [](Operation* op) { return isa<AccumulateOp>(op); });
-    bool exclusive = true;
-    for (size_t i = 0; i < ops.size(); ++i)
-      for (size_t j = i + 1; j < ops.size(); ++j) exclusive &= areExclusive(ops[i], ops[j]);
-    if (!anyOrder && !exclusive) continue;
-    for (Operation* op : ops) {
-      if (!isa<StoreOp, AccumulateOp>(op)) continue;
-      if (llvm::any_of(releases, [&](Operation* release) { return mayFollow(release, op); })) continue;
-      auto stored = dyn_cast<RankedTensorType>(op->getOperand(0).getType());
-      Value tile = rowsOf(op->getOperand(0));
-      if (!tile) continue;
-      auto type = cast<RankedTensorType>(tile.getType());
-      if (unsigned bits = type.getElementType().getIntOrFloatBitWidth(); bits != 16 && bits != 32) continue;
-      ValueRange indices = isa<StoreOp>(op) ? cast<StoreOp>(op).getIndices() : cast<AccumulateOp>(op).getIndices();
-      if (!isa<AccumulateOp>(op) && !movesInLoops(op, indices, stored.getShape())) continue;
-      if (!beginsAtUnits(addressOf(op), indices, facts)) continue;
-      llvm::DenseSet<Value> seen;
-      auto [product, transposed] = productBehind(tile, seen);
-      const int along = transposed ? 1 : 0;
-      if (!product || type.getDimSize(along) % (16 * product.getWarpsM()) != 0) continue;
-      if (transposed && product.getWarpsN() > 1) continue;
-
-      BulkStore store{op, tile, {}, -1, static_cast<int>(transposed ? product.getWarpsM() / 4 : product.getWarpsN())};
-      const int64_t rows = type.getDimSize(0), columns = type.getDimSize(1);
-      const bool sideBySide = store.columnGroups > 1 || transposed;
-      // A tile that leaves in parts waits for each part: in loops it must leave as a whole.
-      const bool onlyWhole = sideBySide && op->getParentOfType<LoopLikeOpInterface>();
-      auto offer = [&](int64_t width) {
-        auto staging = SmemType::get(func.getContext(), {rows, width}, type.getElementType(), 1, 1);
-        // Warpgroups side by side need panels of their own.
-        if (sideBySide &&
-            !tmaStoreColumnGroups(tmaStoreLayout(type.getShape(), numWarps, store.columnGroups, transposed),
-                                  staging.slot(), numWarps))
-          return;
-        if (columns % width == 0 && !llvm::is_contained(store.columns, width) &&
-            tmaBox(addressOf(op), staging, facts, true, nullptr,
-                   stored.getRank() > 2 ? stored.getShape() : ArrayRef<int64_t>()))
-          store.columns.push_back(width);
-      };
-      offer(columns);
-      for (int64_t width = columns / 64 * 64; width > 0 && !onlyWhole; width -= 64) offer(width);
-      for (int64_t width = columns / 8 * 8; width >= 16 && !onlyWhole; width -= 8) offer(width);
-      if (store.columns.empty()) continue;
-      const std::pair<Value, Type> box(addressOf(op), stored);
+  std::map<std::pair<std::vector<int64_t>, const void*>, int> stagings;  // by widths and type
+  for (auto& [root, writers] : accesses.writers) {
+    if (!root.first || accesses.read.contains(root) || !mayEndInAnyOrder(writers)) continue;
+    for (Operation* op : writers) {
+      if (!isa<StoreOp, AccumulateOp>(op) || accesses.mayBeReleasedBehind(op)) continue;
+      std::optional<BulkStore> store = bulkStoreOf(op, numWarps, facts);
+      if (!store || store->columns.empty()) continue;
+      const std::pair<Value, Type> box(addressOf(op), op->getOperand(0).getType());
       if (mapped.size() == mostMaps && !mapped.contains(box)) continue;
       mapped.insert(box);
-      auto [it, isNew] = stagings.insert(
-          {{std::vector<int64_t>(store.columns.begin(), store.columns.end()), type.getAsOpaquePointer()},
-           static_cast<int>(stagings.size())});
-      store.staging = it->second;
-      stores.push_back(std::move(store));
+      const std::vector<int64_t> widths(store->columns.begin(), store->columns.end());
+      store->staging = stagings
+                           .try_emplace({widths, store->tile.getType().getAsOpaquePointer()},
+                                        static_cast<int>(stagings.size()))
+                           .first->second;
+      stores.push_back(std::move(*store));
     }
   }
   return stores;
