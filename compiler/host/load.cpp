@@ -1,6 +1,6 @@
 // load.cpp - tile.load: boxes of views, clipped to the view, rows in vectors. A box of a view that nothing writes to,
-// whose elements lie as a tile's would, is read where it is; one whose rows lie apart, too, where it is read once and
-// row by row.
+// whose elements lie as a tile's would, is read where it is; one whose rows lie apart, too, where it is read once, in
+// loops over its rows.
 #include "compiler/dialect/boxes.h"
 #include "compiler/host/box.h"
 #include "compiler/host/dot_shape.h"
@@ -73,8 +73,8 @@ bool takesRows(Emitter& e, DotOp dot, Value tile) {
   return (dot.getA() != tile || shape.packA) && (dot.getB() != tile || elementOf(tile) == elementOf(dot.getAcc()));
 }
 
-/// Whether all that reads the tile does so row by row, and once for each time it is loaded: rows may lie apart then.
-/// They are long enough to be loops of their own.
+/// Whether all that reads the tile has loops over its rows (inner ones, or around sums of columns), once for each time it
+/// is loaded: rows may lie apart then. They are long enough to be loops of their own.
 bool isReadByRows(Emitter& e, LoadOp op) {
   constexpr int64_t kShort = 32;
   const auto shape = shapeOf(op.getResult());
@@ -87,8 +87,7 @@ bool isReadByRows(Emitter& e, LoadOp op) {
       if (user->getBlock() != op->getBlock()) return false;
       if (auto dot = dyn_cast<DotOp>(user); dot && tile == op.getResult()) return takesRows(e, dot, tile);
       loops = true;
-      if (auto sum = dyn_cast<ReduceOp>(user)) return static_cast<size_t>(sum.getAxis()) + 1 == shape.size();
-      if (isa<StoreOp, ScatterOp>(user)) return true;
+      if (isa<ReduceOp, ScanOp, StoreOp, ScatterOp>(user)) return true;
       if (!isElementwise(user)) return false;
       return llvm::all_of(user->getResults(), [&](Value v) { return e.plan.owns(v) || visit(v); });
     });
