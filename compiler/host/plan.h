@@ -51,6 +51,9 @@ inline bool isLong(int cost) { return cost > 30; }
 /// Vectors to compute at a time: of short expressions many, their loop would cost as much as they do.
 inline int vectorsAtATime(int cost) { return isLong(cost) ? 1 : cost > 8 ? 2 : 4; }
 
+/// Whether two scatters are known to write different memory.
+bool areApart(ScatterOp a, ScatterOp b);
+
 /// Tables that a histogram counts in, one value after the other in turns: equal values that follow each other would
 /// wait for each other's count. Of few values adding up the tables would take longer.
 int64_t histogramTables(HistogramOp op);
@@ -75,6 +78,11 @@ class Plan {
   llvm::SmallVector<mlir::Value, 2> tilesMadeIn(mlir::Operation* loops) const;
   /// Whether nobody but that op reads it: it needs no memory.
   bool isPassing(mlir::Value tile) const { return passing_.contains(tile); }
+  /// The scatters that are stored in one loop with this one, in their order, itself among them; none: it is alone.
+  llvm::ArrayRef<ScatterOp> storedTogether(mlir::Operation* scatter) const {
+    auto it = together_.find(scatter);
+    return it == together_.end() ? llvm::ArrayRef<ScatterOp>() : it->second;
+  }
   /// Whether the op widens integers of 8 or 16 bits that grow along a dim and may begin again there: 127, -128.
   bool beginsAgain(mlir::Operation* op) const { return beginAgain_.contains(op); }
   /// The second op, behind the one that makes it, whose loops go over a tile that is read in place; null: fewer do.
@@ -106,6 +114,7 @@ class Plan {
   };
 
   void number(mlir::func::FuncOp kernel);
+  void findScattersTogether(mlir::func::FuncOp kernel, const Facts& facts);
   void findSoleReaders(mlir::func::FuncOp kernel, const Facts& facts);
   void findBeginningsAgain(mlir::func::FuncOp kernel, const Facts& facts);
   void findRuns(mlir::func::FuncOp kernel, const Facts& facts);
@@ -146,6 +155,7 @@ class Plan {
   llvm::DenseMap<mlir::Operation*, std::pair<int, int>> numbers_;  // first and last op number inside
   llvm::DenseMap<mlir::Value, Ref> refs_;
   llvm::DenseMap<mlir::Value, int> costs_;
+  llvm::DenseMap<mlir::Operation*, llvm::SmallVector<ScatterOp, 4>> together_;
   llvm::DenseSet<mlir::Operation*> readOnce_;     ///< see findSoleReaders
   llvm::DenseSet<mlir::Operation*> beginAgain_;   ///< see beginsAgain
   llvm::DenseSet<mlir::Operation*> runs_;         ///< offsets of which rows are runs, and nothing but offsets

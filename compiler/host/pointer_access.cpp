@@ -89,12 +89,13 @@ llvm::Value* loadScattered(Emitter& e, Type element, llvm::Value* addresses, std
 }
 
 void maskedStore(Emitter& e, Type element, llvm::Value* value, llvm::Value* address, llvm::Value* mask, unsigned width,
-                 bool isVolatile) {
+                 bool isVolatile, bool branch = true) {
   if (isAlways(mask)) return e.numbers.store(element, value, address, isVolatile);
   auto partial = [&] {
     if (width > 1)
       e.b.CreateMaskedStore(e.numbers.toMemory(element, value), address, llvm::Align(Numbers::bytes(element)), mask);
   };
+  if (width > 1 && !branch && hasMaskedLoads(e)) return partial();
   e.ifThen(
       allLanes(e, mask), [&] { e.numbers.store(element, value, address, isVolatile); }, partial);
 }
@@ -282,33 +283,104 @@ LogicalResult emitGather(Emitter& e, GatherOp op) {
   });
 }
 
-LogicalResult emitScatter(Emitter& e, ScatterOp op) {
-  Type element = elementOf(op.getValue());
-  bool isVolatile = op.getCache() == CacheHint::volatile_;
-  if (!isTile(op.getValue())) {
-    llvm::Value* mask = op.getMask() ? e.scalar(op.getMask()) : nullptr;
-    maskedStore(e, element, e.scalar(op.getValue()), e.scalar(op.getPtr()), mask, 1, isVolatile);
-    return success();
+namespace {
+
+/// Scatters of one shape, in one loop: each vector of all of them is computed before any is stored.
+LogicalResult storeTogether(Emitter& e, ArrayRef<ScatterOp> ops) {
+  auto whereOf = [](ScatterOp op) { return isTile(op.getPtr()) ? op.getPtr() : op.getOffsets(); };
+  ScatterOp first = ops[0];
+  Nest nest(e, shapeOf(first.getValue()));
+  SmallVector<Value> computed;
+  for (ScatterOp op : ops) {
+    for (Value v : {whereOf(op), op.getValue(), op.getMask()})
+      if (v) nest.uses(v);
+    keepRows(e, nest, whereOf(op));
+    computed.append({op.getMask(), op.getValue()});
   }
-  Value where = isTile(op.getPtr()) ? op.getPtr() : op.getOffsets();
-  Nest nest(e, shapeOf(op.getValue()));
-  for (Value v : {where, op.getValue(), op.getMask()})
-    if (v) nest.uses(v);
-  keepRows(e, nest, where);
-  int64_t n = nest.dims().back();
-  const auto step = nest.step(where);
-  return nest.run(lanesOf(e, where, {op.getMask(), op.getValue()}, element, step, n, isVolatile), [&](unsigned w) {
-    const bool scattered = w > 1 && step != 1;
-    llvm::Value* address = addressesOf(e, nest, op.getPtr(), op.getOffsets(), element, scattered ? w : 1);
-    llvm::Value* mask = op.getMask() ? nest.eval(op.getMask(), w) : nullptr;
-    llvm::Value* value = nest.eval(op.getValue(), w);
-    if (!address || !value || (op.getMask() && !mask)) return failure();
-    if (scattered)
-      storeLanes(e, element, e.numbers.toMemory(element, value), address, isAlways(mask) ? nullptr : mask);
-    else
-      maskedStore(e, element, value, address, mask, w, isVolatile);
+  const int64_t n = nest.dims().back();
+  unsigned widest = ~0u;
+  for (ScatterOp op : ops)
+    widest = std::min(widest, lanesOf(e, whereOf(op), computed, elementOf(op.getValue()), nest.step(whereOf(op)), n,
+                                      op.getCache() == CacheHint::volatile_));
+  return nest.run(widest, [&](unsigned w) {
+    struct Vector {
+      bool scattered;
+      llvm::Value *address, *mask, *value;
+    };
+    SmallVector<Vector> vectors;
+    for (ScatterOp op : ops) {
+      const bool scattered = w > 1 && nest.step(whereOf(op)) != 1;
+      const unsigned addresses = scattered ? w : 1;
+      Vector v{scattered, addressesOf(e, nest, op.getPtr(), op.getOffsets(), elementOf(op.getValue()), addresses),
+               op.getMask() ? nest.eval(op.getMask(), w) : nullptr, nest.eval(op.getValue(), w)};
+      if (!v.address || !v.value || (op.getMask() && !v.mask)) return failure();
+      vectors.push_back(v);
+    }
+    for (size_t i = 0; i < vectors.size(); ++i) {
+      ScatterOp op = ops[i];
+      const Vector& v = vectors[i];
+      const Type element = elementOf(op.getValue());
+      if (v.scattered)
+        storeLanes(e, element, e.numbers.toMemory(element, v.value), v.address, isAlways(v.mask) ? nullptr : v.mask);
+      else
+        maskedStore(e, element, v.value, v.address, v.mask, w, op.getCache() == CacheHint::volatile_,
+                    /*branch=*/ops.size() == 1);
+    }
     return success();
   });
+}
+
+/// i1: no two of the scatters, each of one run, write the same element; null where that is known.
+llvm::Value* neverMeet(Emitter& e, ArrayRef<ScatterOp> ops) {
+  auto& b = e.b;
+  auto firstOf = [&](ScatterOp op) {
+    Nest nest(e, shapeOf(op.getOffsets()));
+    nest.uses(op.getOffsets());
+    nest.dims();
+    llvm::Value* first = addressesOf(e, nest, op.getPtr(), op.getOffsets(), elementOf(op.getValue()), 1);
+    return first ? b.CreatePtrToInt(first, b.getInt64Ty()) : nullptr;
+  };
+  auto bytesOf = [](ScatterOp op) {
+    return cast<RankedTensorType>(op.getValue().getType()).getNumElements() * Numbers::bytes(elementOf(op.getValue()));
+  };
+  llvm::Value* apart = nullptr;
+  for (size_t i = 0; i < ops.size(); ++i)
+    for (ScatterOp other : ops.take_front(i)) {
+      ScatterOp op = ops[i];
+      if (areApart(op, other)) continue;
+      llvm::Value *at = firstOf(op), *before = firstOf(other);
+      if (!at || !before) return e.b.getFalse();
+      llvm::Value* distance = b.CreateSub(at, before);
+      llvm::Value* isBehind = b.CreateICmpSGE(distance, e.i64(bytesOf(other)));
+      llvm::Value* isInFront = b.CreateICmpSLE(distance, e.i64(-bytesOf(op)));
+      llvm::Value* isApart = b.CreateOr(isBehind, isInFront);
+      apart = apart ? b.CreateAnd(apart, isApart) : isApart;
+    }
+  return apart;
+}
+
+}  // namespace
+
+LogicalResult emitScatter(Emitter& e, ScatterOp op) {
+  const Type element = elementOf(op.getValue());
+  if (!isTile(op.getValue())) {
+    llvm::Value* mask = op.getMask() ? e.scalar(op.getMask()) : nullptr;
+    maskedStore(e, element, e.scalar(op.getValue()), e.scalar(op.getPtr()), mask, 1,
+                op.getCache() == CacheHint::volatile_);
+    return success();
+  }
+  const ArrayRef<ScatterOp> together = e.plan.storedTogether(op);
+  if (together.empty()) return storeTogether(e, op);
+  if (together[0] != op) return success();  // stored with the first of them
+  llvm::Value* apart = neverMeet(e, together);
+  if (!apart) return storeTogether(e, together);
+  bool ok = true;
+  e.ifThen(
+      apart, [&] { ok &= succeeded(storeTogether(e, together)); },
+      [&] {
+        for (ScatterOp one : together) ok &= succeeded(storeTogether(e, one));
+      });
+  return success(ok);
 }
 
 }  // namespace tile::ir::host

@@ -40,8 +40,9 @@ bool isUpdateOf(GatherOp gather, Operation* op) {
          llvm::count_if(shapeOf(gather.getResult()), notOne) == 1;
 }
 
-/// Whether the gather may read as late as in the loops of `reader`, an op behind it in its block.
-bool mayReadIn(GatherOp gather, Operation* reader) {
+/// Whether the gather may read as late as in the loops of `reader`, an op behind it in its block, which stores
+/// `together` in the same loops.
+bool mayReadIn(GatherOp gather, Operation* reader, ArrayRef<ScatterOp> together) {
   const MemoryRoot root = rootOf(gather.getPtr());
   auto disturbs = [&](Operation* op) {
     if (isa<PrintOp, AssertOp, AssumeTrueOp>(op) || isMemoryEffectFree(op)) return false;
@@ -56,7 +57,16 @@ bool mayReadIn(GatherOp gather, Operation* reader) {
             return disturbs(inner) ? WalkResult::interrupt() : WalkResult::advance();
           }).wasInterrupted())
       return false;
-  return isUpdateOf(gather, reader) || !disturbs(reader);
+  if (together.empty()) return isUpdateOf(gather, reader) || !disturbs(reader);
+  size_t updates = 0;
+  for (ScatterOp op : together) {
+    updates += isUpdateOf(gather, op);
+    if (!isUpdateOf(gather, op) && disturbs(op)) return false;
+  }
+  // Scatters that turn out to meet are stored one after the other, each with what it reads.
+  return updates == 0 || llvm::all_of(together, [&](ScatterOp a) {
+           return llvm::all_of(together, [&](ScatterOp b) { return a == b || areApart(a, b); });
+         });
 }
 
 }  // namespace
@@ -66,6 +76,7 @@ void Plan::findSoleReaders(func::FuncOp kernel, const Facts& facts) {
   auto readerAt = [&](OpOperand& use) -> Reader {
     Operation* user = use.getOwner();
     if (isa<DotOp, CatOp>(user)) return {user, use.getOperandNumber()};
+    if (const auto together = storedTogether(user); !together.empty()) return {together[0], 0};
     if (isa<StoreOp, ReduceOp, ScanOp, ScatterOp, HistogramOp>(user)) return {user, 0};
     if (!keepsElements(user) || !llvm::all_of(user->getResults(), isTile)) return {};
     auto it = soleReader.find(user);
@@ -80,7 +91,9 @@ void Plan::findSoleReaders(func::FuncOp kernel, const Facts& facts) {
       sole = reader;
     }
     if (auto gather = dyn_cast<GatherOp>(op))
-      if (isa<DotOp, CatOp>(sole.first) || !isOfRuns(gather, facts) || !mayReadIn(gather, sole.first)) return;
+      if (isa<DotOp, CatOp>(sole.first) || !isOfRuns(gather, facts) ||
+          !mayReadIn(gather, sole.first, storedTogether(sole.first)))
+        return;
     soleReader[op] = sole;
     readOnce_.insert(op);
   });
