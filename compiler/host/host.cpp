@@ -17,12 +17,14 @@ void addHostPasses(mlir::OpPassManager& passes, const Target&, const CompileOpti
   passes.addPass(createJoinReductionsPass());
   passes.addPass(createLateUpdatesPass());
   passes.addPass(createJoinScattersPass());
+  passes.addPass(createWalkRowsPass());
 }
 void registerHostPasses() {
   mlir::registerPass([] { return createNarrowProductsPass(); });
   mlir::registerPass([] { return createJoinReductionsPass(); });
   mlir::registerPass([] { return createLateUpdatesPass(); });
   mlir::registerPass([] { return createJoinScattersPass(); });
+  mlir::registerPass([] { return createWalkRowsPass(); });
 }
 
 std::unique_ptr<llvm::Module> emitHost(mlir::func::FuncOp kernel, const Target& target, const CompileOptions& options,
