@@ -57,6 +57,15 @@ llvm::Value* loadApart(Emitter& e, Type element, llvm::Value* address, int64_t s
   auto& b = e.b;
   auto* type = llvm::FixedVectorType::get(e.numbers.inMemory(element), width);
   const llvm::Align align(Numbers::bytes(element));
+  const auto whole = static_cast<unsigned>(e.target.vectorBytes / Numbers::bytes(element));
+  if (width > whole && width % whole == 0) {  // a register at a time: what crosses them is dear to pick
+    llvm::Value* all = nullptr;
+    for (unsigned lane = 0; lane < width; lane += whole) {
+      llvm::Value* piece = loadApart(e, element, e.offsetBy(address, element, e.i64(lane * step)), step, whole);
+      all = all ? concatenate(b, all, piece) : piece;
+    }
+    return all;
+  }
   const int64_t last = (width - 1) * step;
   llvm::Value* all = nullptr;
   SmallVector<int64_t, kWidestStep> starts;
@@ -108,6 +117,19 @@ void storeLanes(Emitter& e, Type element, llvm::Value* bits, llvm::Value* addres
     else
       store();
   }
+}
+
+llvm::Value* laneOffsets(Emitter& e, int64_t step, unsigned width) {
+  SmallVector<llvm::Constant*> lanes;
+  for (unsigned lane = 0; lane < width; ++lane) lanes.push_back(e.i64(lane * step));
+  return llvm::ConstantVector::get(lanes);
+}
+
+llvm::Value* growBy(Emitter& e, llvm::Value* lanes, int64_t step) {
+  const unsigned width = widthOf(lanes);
+  llvm::Value* first = e.b.CreateVectorSplat(width, e.b.CreateExtractElement(lanes, uint64_t{0}));
+  llvm::Value* steps = e.b.CreateTrunc(laneOffsets(e, step, width), lanes->getType());
+  return e.b.CreateAndReduce(e.b.CreateICmpEQ(lanes, e.b.CreateAdd(first, steps)));
 }
 
 llvm::Value* interleave(llvm::IRBuilder<>& b, ArrayRef<llvm::Value*> vectors) {

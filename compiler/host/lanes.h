@@ -22,6 +22,12 @@ llvm::Value* loadLanes(Emitter& e, mlir::Type element, llvm::Value* addresses, l
 /// Stores memory bits to `addresses`, the first lane first; lanes whose mask (null: none) is false touch no memory.
 void storeLanes(Emitter& e, mlir::Type element, llvm::Value* bits, llvm::Value* addresses, llvm::Value* mask);
 
+/// 0, step, 2 step, ..
+llvm::Value* laneOffsets(Emitter& e, int64_t step, unsigned width);
+
+/// i1: each lane is `step` more than the one before it.
+llvm::Value* growBy(Emitter& e, llvm::Value* lanes, int64_t step);
+
 /// Vectors worth interleaving.
 constexpr int64_t kMostColumns = 4;
 

@@ -66,13 +66,6 @@ llvm::Value* maskedLoad(Emitter& e, Type element, llvm::Value* address, llvm::Va
   return width > 1 && !branch && hasMaskedLoads(e) ? partly() : either(e, allLanes(e, mask), whole, partly);
 }
 
-/// 0, step, 2 step, ..
-llvm::Value* laneOffsets(Emitter& e, int64_t step, unsigned width) {
-  SmallVector<llvm::Constant*> lanes;
-  for (unsigned lane = 0; lane < width; ++lane) lanes.push_back(e.i64(lane * step));
-  return llvm::ConstantVector::get(lanes);
-}
-
 /// The same of elements that do not lie side by side, in vectors: `step` is how far apart they are, if that is known.
 llvm::Value* loadScattered(Emitter& e, Type element, llvm::Value* addresses, std::optional<int64_t> step,
                            llvm::Value* mask, llvm::Value* other, unsigned width) {
@@ -167,14 +160,6 @@ LogicalResult gatherEdged(Emitter& e, Nest& nest, GatherOp op, Type element, int
   return success(ok);
 }
 
-/// i1: each lane is `step` more than the one before it.
-llvm::Value* growBy(Emitter& e, llvm::Value* lanes, int64_t step) {
-  const unsigned width = llvm::cast<llvm::FixedVectorType>(lanes->getType())->getNumElements();
-  llvm::Value* first = e.b.CreateVectorSplat(width, e.b.CreateExtractElement(lanes, uint64_t{0}));
-  llvm::Value* steps = e.b.CreateTrunc(laneOffsets(e, step, width), lanes->getType());
-  return allLanes(e, e.b.CreateICmpEQ(lanes, e.b.CreateAdd(first, steps)));
-}
-
 /// Lanes whose places are computed (mirrored coordinates, those of short rows) often turn out to be neighbours. Offsets
 /// are compared as they are, and become addresses where they are used: that way an instruction takes them, too.
 llvm::Value* loadPerhapsTogether(Emitter& e, GatherOp op, llvm::Value* where, llvm::Value* mask, llvm::Value* other,
@@ -226,14 +211,15 @@ void keepRows(Emitter& e, Nest& nest, Value where) {
 
 llvm::Value* Nest::evalGather(GatherOp op, const Access& a, unsigned width) {
   const Type element = elementOf(op.getResult());
-  const bool isRun = step(op.getOffsets(), a) == 1;
+  const auto between = step(op.getOffsets(), a);
+  const bool isRun = between == 1;
   llvm::Value* address = addressesOf(e_, *this, op.getPtr(), op.getOffsets(), a, element, isRun ? 1 : width);
   llvm::Value* mask = op.getMask() ? eval(op.getMask(), a, width) : nullptr;
   llvm::Value* zero = e_.numbers.splat(llvm::Constant::getNullValue(e_.numbers.inRegister(element)), width);
   llvm::Value* other = op.getOther() ? eval(op.getOther(), a, width) : zero;
   if (!address || !other || (op.getMask() && !mask)) return nullptr;
   if (width == 1 || isRun) return maskedLoad(e_, element, address, mask, other, width, false, /*branch=*/false);
-  return loadScattered(e_, element, address, std::nullopt, mask, other, width);
+  return loadScattered(e_, element, address, between, mask, other, width);
 }
 
 LogicalResult emitGather(Emitter& e, GatherOp op) {

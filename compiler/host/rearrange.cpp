@@ -154,9 +154,22 @@ LogicalResult emitTake(Emitter& e, TakeOp op) {
                                  : e.numbers.load(element, from, 1);
       e.numbers.store(element, v, nest.address(to, element));
     };
-    // Exchanges with neighbours (i ^ 4), reversed rows: computed places that stay in one block permute it.
-    if (!inBlocks || !isPermuted(e, element, block, width)) return gather(), success();
+    const bool computed = width > 1 && apart == 0 && source.strides[axis] == 1 && nest.isComputed(op.getIndices());
+    if (!computed) return gather(), success();
+    // Shifted rows: computed places that turn out to be neighbours are one load.
     llvm::Value* lanes = narrowed(index);
+    auto shifted = [&] {
+      e.ifThen(
+          growBy(e, lanes, 1),
+          [&] {
+            llvm::Value* first = b.CreateZExt(b.CreateExtractElement(lanes, uint64_t{0}), b.getInt64Ty());
+            llvm::Value* from = e.offsetBy(nest.address(start, element), element, first);
+            e.numbers.store(element, e.numbers.load(element, from, width), nest.address(to, element));
+          },
+          gather);
+    };
+    // Exchanges with neighbours (i ^ 4), reversed rows: those that stay in one block permute it.
+    if (!inBlocks || !isPermuted(e, element, block, width)) return shifted(), success();
     e.ifThen(
         isInOneBlock(e, lanes),
         [&] {
@@ -164,7 +177,7 @@ LogicalResult emitTake(Emitter& e, TakeOp op) {
           llvm::Value* table = e.offsetBy(nest.address(start, element), element, b.CreateZExt(first, b.getInt64Ty()));
           permute(table, block, lanes);
         },
-        gather);
+        shifted);
     return success();
   });
 }
