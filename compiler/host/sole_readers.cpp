@@ -5,6 +5,7 @@
 #include "compiler/analysis/facts.h"
 #include "compiler/analysis/memory_roots.h"
 #include "compiler/dialect/dialect.h"
+#include "compiler/host/lanes.h"
 #include "compiler/host/plan.h"
 #include "compiler/lowering/elementwise.h"
 #include "mlir/IR/Iterators.h"
@@ -24,12 +25,43 @@ bool keepsElements(Operation* op) {
   return isElementwise(op) || isa<PtrAddOp, AssumeOp, GatherOp>(op);
 }
 
-/// Whether each row of a gather is one run of memory, long enough to be read in vectors.
+std::optional<int64_t> constantIn(Value v) {
+  auto constant = v.getDefiningOp<arith::ConstantOp>();
+  auto splat = constant ? dyn_cast<SplatElementsAttr>(constant.getValue()) : nullptr;
+  return splat ? std::optional(splat.getSplatValue<APInt>().getSExtValue()) : std::nullopt;
+}
+
+/// How much an integer tile grows from element to element of a row, where its op alone says so.
+std::optional<int64_t> stepOf(Value tile) {
+  if (!isTile(tile) || shapeOf(tile).back() == 1 || constantIn(tile)) return 0;
+  Operation* op = tile.getDefiningOp();
+  if (isa_and_nonnull<IotaOp>(op)) return 1;
+  if (isa_and_nonnull<SplatOp>(op)) return 0;
+  if (isa_and_nonnull<BroadcastOp, ReshapeOp>(op)) {
+    const int64_t row = shapeOf(op->getOperand(0)).back();
+    if (row == 1 && isa<BroadcastOp>(op)) return 0;
+    return row == shapeOf(tile).back() ? stepOf(op->getOperand(0)) : std::nullopt;
+  }
+  if (!isa_and_nonnull<arith::AddIOp, arith::SubIOp, arith::MulIOp>(op)) return std::nullopt;
+  const auto a = stepOf(op->getOperand(0)), b = stepOf(op->getOperand(1));
+  if (!a || !b) return std::nullopt;
+  if (isa<arith::AddIOp>(op)) return *a + *b;
+  if (isa<arith::SubIOp>(op)) return *a - *b;
+  if (*a == 0 && *b == 0) return 0;
+  const auto factor = constantIn(op->getOperand(*a == 0 ? 0 : 1));
+  return factor && (*a == 0 || *b == 0) ? std::optional((*a + *b) * *factor) : std::nullopt;
+}
+
+/// Whether each row of a gather is one run of memory, or every second to fourth element of one, long enough to be read
+/// in vectors.
 bool isOfRuns(GatherOp gather, const Facts& facts) {
   constexpr int64_t kShort = 16;
   if (!isTile(gather.getResult()) || isVolatile(gather) || isTile(gather.getPtr())) return false;
   const int64_t row = shapeOf(gather.getResult()).back();
-  return row >= kShort && facts.of(gather.getOffsets()).contiguity.back() == row;
+  if (row < kShort) return false;
+  if (facts.of(gather.getOffsets()).contiguity.back() == row) return true;
+  const auto step = stepOf(gather.getOffsets());
+  return step && *step > 1 && *step <= kWidestStep;
 }
 
 /// Whether a scatter overwrites what the gather has read, and nothing else, element by element.
