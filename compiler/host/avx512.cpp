@@ -34,8 +34,7 @@ Value* byRegisters(llvm::IRBuilderBase& b, llvm::ArrayRef<Value*> args, unsigned
   const unsigned count = type->getNumElements(), lanes = std::clamp(count, 4u, widest);
   llvm::SmallVector<Value*> parts;
   for (unsigned first = 0; first < count; first += lanes)
-    parts.push_back(
-        fn(llvm::map_to_vector<2>(args, [&](Value* x) { return lanesFrom(b, x, first, lanes); }), lanes));
+    parts.push_back(fn(llvm::map_to_vector<2>(args, [&](Value* x) { return lanesFrom(b, x, first, lanes); }), lanes));
   while (parts.size() > 1) {
     llvm::SmallVector<Value*> joined;
     for (size_t i = 0; i < parts.size(); i += 2) {
@@ -54,21 +53,22 @@ llvm::Constant* allLanes(llvm::IRBuilderBase& b, unsigned lanes) {
 
 Value* largerOrSmaller(llvm::IRBuilderBase& b, Value* x, Value* y, bool larger, unsigned widest) {
   const bool isDouble = x->getType()->getScalarType()->isDoubleTy();
-  return byRegisters(b, {x, y}, isDouble ? widest / 2 : widest, [&](llvm::ArrayRef<Value*> v, unsigned lanes) -> Value* {
-    // The sign is that of the result.
-    Value* kind = b.getInt32(larger ? 5 : 4);
-    llvm::SmallVector<Value*> args{v[0], v[1], kind, llvm::PoisonValue::get(v[0]->getType()), allLanes(b, lanes)};
-    const unsigned bits = lanes * (isDouble ? 64 : 32);
-    if (bits == 512) args.push_back(b.getInt32(4));
-    if (isDouble)
-      return b.CreateIntrinsic(bits == 512 ? llvm::Intrinsic::x86_avx512_mask_range_pd_512
-                                           : llvm::Intrinsic::x86_avx512_mask_range_pd_256,
-                               args);
-    return b.CreateIntrinsic(bits == 512   ? llvm::Intrinsic::x86_avx512_mask_range_ps_512
-                             : bits == 256 ? llvm::Intrinsic::x86_avx512_mask_range_ps_256
-                                           : llvm::Intrinsic::x86_avx512_mask_range_ps_128,
-                             args);
-  });
+  return byRegisters(
+      b, {x, y}, isDouble ? widest / 2 : widest, [&](llvm::ArrayRef<Value*> v, unsigned lanes) -> Value* {
+        // The sign is that of the result.
+        Value* kind = b.getInt32(larger ? 5 : 4);
+        llvm::SmallVector<Value*> args{v[0], v[1], kind, llvm::PoisonValue::get(v[0]->getType()), allLanes(b, lanes)};
+        const unsigned bits = lanes * (isDouble ? 64 : 32);
+        if (bits == 512) args.push_back(b.getInt32(4));
+        if (isDouble)
+          return b.CreateIntrinsic(bits == 512 ? llvm::Intrinsic::x86_avx512_mask_range_pd_512
+                                               : llvm::Intrinsic::x86_avx512_mask_range_pd_256,
+                                   args);
+        return b.CreateIntrinsic(bits == 512   ? llvm::Intrinsic::x86_avx512_mask_range_ps_512
+                                 : bits == 256 ? llvm::Intrinsic::x86_avx512_mask_range_ps_256
+                                               : llvm::Intrinsic::x86_avx512_mask_range_ps_128,
+                                 args);
+      });
 }
 
 }  // namespace tile::ir::host

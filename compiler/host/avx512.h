@@ -5,7 +5,8 @@
 
 namespace tile::ir::host {
 
-/// `fn` on registers of 4 to `widest` lanes that together hold `args`: scalars, or vectors of one length, a power of two.
+/// `fn` on registers of 4 to `widest` lanes that together hold `args`: scalars, or vectors of one length, a power of
+/// two.
 llvm::Value* byRegisters(llvm::IRBuilderBase& b, llvm::ArrayRef<llvm::Value*> args, unsigned widest,
                          llvm::function_ref<llvm::Value*(llvm::ArrayRef<llvm::Value*>, unsigned)> fn);
 

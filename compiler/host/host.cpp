@@ -16,14 +16,14 @@ void addHostPasses(mlir::OpPassManager& passes, const Target&, const CompileOpti
   passes.addPass(createNarrowProductsPass());
   passes.addPass(createJoinReductionsPass());
   passes.addPass(createLateUpdatesPass());
-  passes.addPass(createJoinScattersPass());
+  passes.addPass(createJoinStoresPass());
   passes.addPass(createWalkRowsPass());
 }
 void registerHostPasses() {
   mlir::registerPass([] { return createNarrowProductsPass(); });
   mlir::registerPass([] { return createJoinReductionsPass(); });
   mlir::registerPass([] { return createLateUpdatesPass(); });
-  mlir::registerPass([] { return createJoinScattersPass(); });
+  mlir::registerPass([] { return createJoinStoresPass(); });
   mlir::registerPass([] { return createWalkRowsPass(); });
 }
 

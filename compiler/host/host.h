@@ -28,8 +28,8 @@ std::unique_ptr<mlir::Pass> createNarrowProductsPass();
 std::unique_ptr<mlir::Pass> createJoinReductionsPass();
 /// Updates of carried tiles move behind the reads of the value they replace.
 std::unique_ptr<mlir::Pass> createLateUpdatesPass();
-/// Scatters of one shape that store what is computed from one tile stand side by side.
-std::unique_ptr<mlir::Pass> createJoinScattersPass();
+/// Stores of one shape that store what is computed from one tile stand side by side.
+std::unique_ptr<mlir::Pass> createJoinStoresPass();
 /// Programs that follow each other are neighbours in memory.
 std::unique_ptr<mlir::Pass> createWalkRowsPass();
 

@@ -1,5 +1,5 @@
-// lanes.cpp - strided and scattered vectors: neighbouring loads and shuffles, the machine's gathers and scatters where it
-// has them, else lane by lane without branches.
+// lanes.cpp - strided and scattered vectors: neighbouring loads and shuffles, the machine's gathers and scatters where
+// it has them, else lane by lane without branches.
 #include "compiler/host/lanes.h"
 
 #include "llvm/IR/Intrinsics.h"

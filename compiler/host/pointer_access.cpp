@@ -172,8 +172,7 @@ llvm::Value* loadPerhapsTogether(Emitter& e, GatherOp op, llvm::Value* where, ll
     return e.offsetBy(e.scalar(op.getPtr()), element,
                       b.CreateSExt(place, withElement(place->getType(), b.getInt64Ty())));
   };
-  llvm::Value* numbers =
-      isOffset ? where : b.CreatePtrToInt(where, llvm::FixedVectorType::get(b.getInt64Ty(), width));
+  llvm::Value* numbers = isOffset ? where : b.CreatePtrToInt(where, llvm::FixedVectorType::get(b.getInt64Ty(), width));
   return either(
       e, growBy(e, numbers, isOffset ? 1 : Numbers::bytes(element)),
       [&] {
@@ -256,8 +255,8 @@ LogicalResult emitGather(Emitter& e, GatherOp op) {
   return nest.run(lanesOf(e, where, op.getMask(), element, step, n, isVolatile), [&](unsigned w) {
     const bool scattered = w > 1 && step != 1;
     const bool compares = scattered && perhaps;
-    llvm::Value* address = compares ? nest.eval(where, w)
-                                    : addressesOf(e, nest, op.getPtr(), op.getOffsets(), element, scattered ? w : 1);
+    llvm::Value* address =
+        compares ? nest.eval(where, w) : addressesOf(e, nest, op.getPtr(), op.getOffsets(), element, scattered ? w : 1);
     llvm::Value* mask = op.getMask() ? nest.eval(op.getMask(), w) : nullptr;
     llvm::Value* other = op.getOther() ? nest.eval(op.getOther(), w) : e.numbers.splat(zero, w);
     if (!address || !other || (op.getMask() && !mask)) return failure();
@@ -355,9 +354,10 @@ LogicalResult emitScatter(Emitter& e, ScatterOp op) {
                 op.getCache() == CacheHint::volatile_);
     return success();
   }
-  const ArrayRef<ScatterOp> together = e.plan.storedTogether(op);
-  if (together.empty()) return storeTogether(e, op);
-  if (together[0] != op) return success();  // stored with the first of them
+  const ArrayRef<Operation*> others = e.plan.storedTogether(op);
+  if (others.empty()) return storeTogether(e, op);
+  if (others[0] != op) return success();  // stored with the first of them
+  const auto together = llvm::map_to_vector<4>(others, [](Operation* one) { return cast<ScatterOp>(one); });
   llvm::Value* apart = neverMeet(e, together);
   if (!apart) return storeTogether(e, together);
   bool ok = true;

@@ -86,14 +86,13 @@ llvm::Value* permuted(Emitter& e, Type element, llvm::Value* table, int64_t leng
     auto* type = llvm::FixedVectorType::get(bits, lanes);
     SmallVector<llvm::Constant*> there;
     for (int64_t i = 0; i < lanes; ++i) there.push_back(b.getInt1(first + i < length));
-    llvm::Value* v = b.CreateMaskedLoad(type, e.offsetBy(table, element, e.i64(first)),
-                                        llvm::Align(Numbers::bytes(element)), llvm::ConstantVector::get(there),
-                                        llvm::Constant::getNullValue(type));
+    llvm::Value* v =
+        b.CreateMaskedLoad(type, e.offsetBy(table, element, e.i64(first)), llvm::Align(Numbers::bytes(element)),
+                           llvm::ConstantVector::get(there), llvm::Constant::getNullValue(type));
     return b.CreateZExt(v, words);
   };
   const auto one = isWide ? llvm::Intrinsic::x86_avx512_permvar_di_512 : llvm::Intrinsic::x86_avx512_permvar_si_512;
-  const auto two =
-      isWide ? llvm::Intrinsic::x86_avx512_vpermi2var_q_512 : llvm::Intrinsic::x86_avx512_vpermi2var_d_512;
+  const auto two = isWide ? llvm::Intrinsic::x86_avx512_vpermi2var_q_512 : llvm::Intrinsic::x86_avx512_vpermi2var_d_512;
   llvm::Value* found = length <= lanes ? b.CreateIntrinsic(one, {}, {entries(0), index})
                                        : b.CreateIntrinsic(two, {}, {entries(0), index, entries(lanes)});
   found = b.CreateTrunc(found, llvm::FixedVectorType::get(bits, lanes));
@@ -125,9 +124,7 @@ LogicalResult emitTake(Emitter& e, TakeOp op) {
     // Undefined but inside the tile.
     index = b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, index, llvm::ConstantInt::get(index->getType(), length - 1));
     const int64_t apart = nest.stride(start, static_cast<int>(sizes.size()) - 1);
-    auto narrowed = [&](llvm::Value* v) {
-      return b.CreateZExtOrTrunc(v, withElement(v->getType(), b.getInt32Ty()));
-    };
+    auto narrowed = [&](llvm::Value* v) { return b.CreateZExtOrTrunc(v, withElement(v->getType(), b.getInt32Ty())); };
     auto permute = [&](llvm::Value* table, int64_t entries, llvm::Value* index) {
       llvm::Value* bits = permuted(e, element, table, entries, index);
       e.numbers.store(element, e.numbers.fromMemory(element, bits), nest.address(to, element));

@@ -74,7 +74,7 @@ bool isUpdateOf(GatherOp gather, Operation* op) {
 
 /// Whether the gather may read as late as in the loops of `reader`, an op behind it in its block, which stores
 /// `together` in the same loops.
-bool mayReadIn(GatherOp gather, Operation* reader, ArrayRef<ScatterOp> together) {
+bool mayReadIn(GatherOp gather, Operation* reader, ArrayRef<Operation*> together) {
   const MemoryRoot root = rootOf(gather.getPtr());
   auto disturbs = [&](Operation* op) {
     if (isa<PrintOp, AssertOp, AssumeTrueOp>(op) || isMemoryEffectFree(op)) return false;
@@ -91,14 +91,37 @@ bool mayReadIn(GatherOp gather, Operation* reader, ArrayRef<ScatterOp> together)
       return false;
   if (together.empty()) return isUpdateOf(gather, reader) || !disturbs(reader);
   size_t updates = 0;
-  for (ScatterOp op : together) {
+  for (Operation* op : together) {
     updates += isUpdateOf(gather, op);
     if (!isUpdateOf(gather, op) && disturbs(op)) return false;
   }
   // Scatters that turn out to meet are stored one after the other, each with what it reads.
-  return updates == 0 || llvm::all_of(together, [&](ScatterOp a) {
-           return llvm::all_of(together, [&](ScatterOp b) { return a == b || areApart(a, b); });
+  return updates == 0 || llvm::all_of(together, [&](Operation* a) {
+           return llvm::all_of(together, [&](Operation* b) { return a == b || areApart(a, b); });
          });
+}
+
+/// Whether the box of a view that the kernel stores to may be read as late as in the loops of `stores`, which are
+/// behind it in its block: nothing in between stores to the view, and what these store there is the same box, read
+/// element by element. `updates`: whether they do.
+bool mayReadIn(LoadOp box, ArrayRef<Operation*> stores, bool& updates) {
+  auto isSame = [&](Operation* op) { return llvm::equal(cast<StoreOp>(op).getIndices(), box.getIndices()); };
+  if (!isa<BlockArgument>(box.getView()) || isVolatile(box) || !llvm::all_of(stores, llvm::IsaPred<StoreOp>))
+    return false;
+  updates = false;
+  for (Operation* user : box.getView().getUsers()) {
+    if (isa<LoadOp, ViewDimOp, ViewStrideOp>(user)) continue;
+    auto store = dyn_cast<StoreOp>(user);
+    if (!store) return false;
+    if (llvm::is_contained(stores, user)) {
+      updates = true;
+      if (store.getValue().getType() != box.getResult().getType()) return false;
+      continue;
+    }
+    Operation* at = box->getBlock()->findAncestorOpInBlock(*user);
+    if (at && box->isBeforeInBlock(at) && at->isBeforeInBlock(stores[0])) return false;
+  }
+  return !updates || llvm::all_of(stores, isSame);
 }
 
 }  // namespace
@@ -115,12 +138,20 @@ void Plan::findSoleReaders(func::FuncOp kernel, const Facts& facts) {
     return it != soleReader.end() ? it->second : Reader{user, 0};
   };
   kernel->walk<WalkOrder::PostOrder, ReverseIterator>([&](Operation* op) {
-    if (!keepsElements(op) || op->use_empty() || !llvm::all_of(op->getResults(), isTile)) return;
+    auto box = dyn_cast<LoadOp>(op);
+    if ((!keepsElements(op) && !box) || op->use_empty() || !llvm::all_of(op->getResults(), isTile)) return;
     Reader sole{};
     for (OpOperand& use : op->getUses()) {
       const Reader reader = readerAt(use);
       if (!reader.first || (sole.first && sole != reader) || use.getOwner()->getBlock() != op->getBlock()) return;
       sole = reader;
+    }
+    if (box) {
+      const auto together = storedTogether(sole.first);
+      bool updates = false;
+      if (mayReadIn(box, together.empty() ? ArrayRef(sole.first) : together, updates))
+        readLate_[op] = updates ? sole.first : nullptr;
+      return;
     }
     if (auto gather = dyn_cast<GatherOp>(op))
       if (isa<DotOp, CatOp>(sole.first) || !isOfRuns(gather, facts) ||

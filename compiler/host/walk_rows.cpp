@@ -1,11 +1,11 @@
-// walk_rows.cpp - makes programs that follow each other neighbours in memory. A thread runs them with the first number of
-// the grid fastest; where that one counts rows of what is read and written, and the second one columns, each program
+// walk_rows.cpp - makes programs that follow each other neighbours in memory. A thread runs them with the first number
+// of the grid fastest; where that one counts rows of what is read and written, and the second one columns, each program
 // would begin on other pages than the one before: the two change places.
 // Before: program (x, y) of a grid of (X, Y)
 // After:  program (n / Y, n % Y), with n = x + y X
 //
-// Kernels with products keep their order: it says which operand stays in the caches. So do kernels with atomics, volatile
-// reads and messages: programs may wait for earlier ones, and show the order.
+// Kernels with products keep their order: it says which operand stays in the caches. So do kernels with atomics,
+// volatile reads and messages: programs may wait for earlier ones, and show the order.
 #include "compiler/analysis/memory_roots.h"
 #include "compiler/host/host.h"
 #include "mlir/Pass/Pass.h"
@@ -45,10 +45,12 @@ class Places {
       return all;
     }
     const bool isProduct = isa<arith::MulIOp>(op);
-    for (Value operand : op->getOperands()) all.add(of(operand), isProduct && llvm::none_of(op->getOperands(), isConstant));
+    for (Value operand : op->getOperands())
+      all.add(of(operand), isProduct && llvm::none_of(op->getOperands(), isConstant));
     const bool keeps =
         isa<arith::AddIOp, arith::SubIOp, arith::MulIOp, arith::ExtSIOp, arith::ExtUIOp, arith::TruncIOp,
-            arith::IndexCastOp, arith::MaxSIOp, arith::MinSIOp, PtrAddOp, SplatOp, BroadcastOp, ReshapeOp, AssumeOp>(op);
+            arith::IndexCastOp, arith::MaxSIOp, arith::MinSIOp, PtrAddOp, SplatOp, BroadcastOp, ReshapeOp, AssumeOp>(
+            op);
     const bool hasNumber = all.columns[0] || all.columns[1] || all.rows[0] || all.rows[1];
     all.isKnown &= keeps || !hasNumber;
     return all;
@@ -73,26 +75,31 @@ bool isUnitAlongLast(Value view) {
 bool walksColumns(func::FuncOp kernel) {
   Places places;
   bool downRows = false, alongRows = false;
-  const bool stopped = kernel.walk([&](Operation* op) {
-    if (isa<DotOp, AtomicRmwOp, AtomicCasOp, AccumulateOp, PrintOp, AssertOp>(op)) return WalkResult::interrupt();
-    if (isa<LoadOp, GatherOp>(op) && isVolatile(op)) return WalkResult::interrupt();
-    Numbers place;
-    auto box = [&](Value view, OperandRange indices) {
-      place.isKnown = isUnitAlongLast(view);
-      for (auto [d, index] : llvm::enumerate(indices)) place.add(places.of(index), d + 1 < indices.size());
-    };
-    auto pointers = [&](Value ptr, Value offsets) {
-      place.add(places.of(ptr));
-      if (offsets) place.add(places.of(offsets));
-    };
-    if (auto load = dyn_cast<LoadOp>(op)) box(load.getView(), load.getIndices());
-    if (auto store = dyn_cast<StoreOp>(op)) box(store.getView(), store.getIndices());
-    if (auto gather = dyn_cast<GatherOp>(op)) pointers(gather.getPtr(), gather.getOffsets());
-    if (auto scatter = dyn_cast<ScatterOp>(op)) pointers(scatter.getPtr(), scatter.getOffsets());
-    if (!place.isKnown || place.columns[0] || place.rows[1]) return WalkResult::interrupt();
-    downRows |= place.rows[0], alongRows |= place.columns[1];
-    return WalkResult::advance();
-  }).wasInterrupted();
+  const bool stopped = kernel
+                           .walk([&](Operation* op) {
+                             if (isa<DotOp, AtomicRmwOp, AtomicCasOp, AccumulateOp, PrintOp, AssertOp>(op))
+                               return WalkResult::interrupt();
+                             if (isa<LoadOp, GatherOp>(op) && isVolatile(op)) return WalkResult::interrupt();
+                             Numbers place;
+                             auto box = [&](Value view, OperandRange indices) {
+                               place.isKnown = isUnitAlongLast(view);
+                               for (auto [d, index] : llvm::enumerate(indices))
+                                 place.add(places.of(index), d + 1 < indices.size());
+                             };
+                             auto pointers = [&](Value ptr, Value offsets) {
+                               place.add(places.of(ptr));
+                               if (offsets) place.add(places.of(offsets));
+                             };
+                             if (auto load = dyn_cast<LoadOp>(op)) box(load.getView(), load.getIndices());
+                             if (auto store = dyn_cast<StoreOp>(op)) box(store.getView(), store.getIndices());
+                             if (auto gather = dyn_cast<GatherOp>(op)) pointers(gather.getPtr(), gather.getOffsets());
+                             if (auto scatter = dyn_cast<ScatterOp>(op))
+                               pointers(scatter.getPtr(), scatter.getOffsets());
+                             if (!place.isKnown || place.columns[0] || place.rows[1]) return WalkResult::interrupt();
+                             downRows |= place.rows[0], alongRows |= place.columns[1];
+                             return WalkResult::advance();
+                           })
+                           .wasInterrupted();
   return !stopped && downRows && alongRows;
 }
 

@@ -114,8 +114,8 @@ TEST(HostLateReads, AStoreInBetweenKeepsTheOldElements) {
 }
 
 TEST(HostLateReads, TwoArraysAreUpdatedInOneLoop) {
-  check(read("v", "x0") + read("w", "y0") + add("s", "v", "w") + twice("t", "v") + write("s", "x0") + add("u", "t", "w") +
-            write("u", "y0"),
+  check(read("v", "x0") + read("w", "y0") + add("s", "v", "w") + twice("t", "v") + write("s", "x0") +
+            add("u", "t", "w") + write("u", "y0"),
         true, [](const Memory& before, Memory& want, int) {
           for (int i = kN; i < 2 * kN; ++i)
             want.x[i] = before.x[i] + before.y[i], want.y[i] = 2 * before.x[i] + before.y[i];
