@@ -3,6 +3,7 @@
 #include "compiler/host/lanes.h"
 
 #include "llvm/IR/Intrinsics.h"
+#include "llvm/IR/IntrinsicsX86.h"
 
 namespace tile::ir::host {
 using namespace mlir;
@@ -130,6 +131,25 @@ llvm::Value* growBy(Emitter& e, llvm::Value* lanes, int64_t step) {
   llvm::Value* first = e.b.CreateVectorSplat(width, e.b.CreateExtractElement(lanes, uint64_t{0}));
   llvm::Value* steps = e.b.CreateTrunc(laneOffsets(e, step, width), lanes->getType());
   return e.b.CreateAndReduce(e.b.CreateICmpEQ(lanes, e.b.CreateAdd(first, steps)));
+}
+
+bool isPermutable(Emitter& e, Type element, unsigned width) {
+  return hasGather(e) && e.target.vectorBytes == 64 && !isa<PtrType>(element) && width == permutedLanes(element);
+}
+
+llvm::Value* loadWindow(Emitter& e, Type element, llvm::Value* address, llvm::Value* places) {
+  auto& b = e.b;
+  const unsigned width = widthOf(places);
+  const bool isWide = width == 8;
+  auto* words = llvm::FixedVectorType::get(isWide ? b.getInt64Ty() : b.getInt32Ty(), width);
+  auto* type = llvm::FixedVectorType::get(b.getIntNTy(static_cast<unsigned>(Numbers::bytes(element) * 8)), width);
+  llvm::Value* last = b.CreateVectorSplat(width, b.CreateIntMaxReduce(places, /*IsSigned=*/false));
+  llvm::Value* lanes = b.CreateTrunc(laneOffsets(e, 1, width), places->getType());
+  llvm::Value* bits = b.CreateMaskedLoad(type, address, llvm::Align(Numbers::bytes(element)),
+                                         b.CreateICmpULE(lanes, last), llvm::Constant::getNullValue(type));
+  const auto permute = isWide ? llvm::Intrinsic::x86_avx512_permvar_di_512 : llvm::Intrinsic::x86_avx512_permvar_si_512;
+  llvm::Value* found = b.CreateIntrinsic(permute, {}, {b.CreateZExt(bits, words), b.CreateZExtOrTrunc(places, words)});
+  return b.CreateBitCast(b.CreateTrunc(found, type), llvm::FixedVectorType::get(e.numbers.inMemory(element), width));
 }
 
 llvm::Value* interleave(llvm::IRBuilder<>& b, ArrayRef<llvm::Value*> vectors) {

@@ -160,8 +160,9 @@ LogicalResult gatherEdged(Emitter& e, Nest& nest, GatherOp op, Type element, int
   return success(ok);
 }
 
-/// Lanes whose places are computed (mirrored coordinates, those of short rows) often turn out to be neighbours. Offsets
-/// are compared as they are, and become addresses where they are used: that way an instruction takes them, too.
+/// Lanes whose places are computed (mirrored coordinates, those of short rows) often turn out to be neighbours, or to
+/// lie in one vector (pictures that are enlarged). Offsets are compared as they are, and become addresses where they
+/// are used: that way an instruction takes them, too.
 llvm::Value* loadPerhapsTogether(Emitter& e, GatherOp op, llvm::Value* where, llvm::Value* mask, llvm::Value* other,
                                  unsigned width) {
   auto& b = e.b;
@@ -172,6 +173,17 @@ llvm::Value* loadPerhapsTogether(Emitter& e, GatherOp op, llvm::Value* where, ll
     return e.offsetBy(e.scalar(op.getPtr()), element,
                       b.CreateSExt(place, withElement(place->getType(), b.getInt64Ty())));
   };
+  auto scattered = [&] { return loadScattered(e, element, addressOf(where), std::nullopt, mask, other, width); };
+  auto window = [&] {
+    if (!isOffset || !isPermutable(e, element, width)) return scattered();
+    llvm::Value* first = b.CreateExtractElement(where, uint64_t{0});
+    llvm::Value* places = b.CreateSub(where, b.CreateVectorSplat(width, first));
+    llvm::Value* together = allLanes(e, b.CreateICmpULT(places, llvm::ConstantInt::get(places->getType(), width)));
+    if (!isAlways(mask)) together = b.CreateAnd(together, allLanes(e, mask));
+    return either(
+        e, together, [&] { return e.numbers.fromMemory(element, loadWindow(e, element, addressOf(first), places)); },
+        scattered);
+  };
   llvm::Value* numbers = isOffset ? where : b.CreatePtrToInt(where, llvm::FixedVectorType::get(b.getInt64Ty(), width));
   return either(
       e, growBy(e, numbers, isOffset ? 1 : Numbers::bytes(element)),
@@ -179,7 +191,7 @@ llvm::Value* loadPerhapsTogether(Emitter& e, GatherOp op, llvm::Value* where, ll
         llvm::Value* first = addressOf(b.CreateExtractElement(where, uint64_t{0}));
         return maskedLoad(e, element, first, mask, other, width, /*isVolatile=*/false);
       },
-      [&] { return loadScattered(e, element, addressOf(where), std::nullopt, mask, other, width); });
+      window);
 }
 
 /// Lanes to access at a time, `computed` beside the places: of scattered ones as many as fill a vector with the offsets

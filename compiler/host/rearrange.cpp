@@ -55,14 +55,10 @@ LogicalResult emitCat(Emitter& e, CatOp op) {
 
 namespace {
 
-/// Lanes of a register whose elements a permutation moves: words, or pairs of them. Narrower ones become words.
-unsigned permutedLanes(Type element) { return Numbers::bytes(element) <= 4 ? 16 : 8; }
-
 /// Whether vectors of `width` lanes look up in one row of `length` elements of the type by permuting registers: where
 /// it lies in two of them, a lookup is one instruction.
 bool isPermuted(Emitter& e, Type element, int64_t length, unsigned width) {
-  return hasGather(e) && e.target.vectorBytes == 64 && !isa<PtrType>(element) && width == permutedLanes(element) &&
-         length <= 2 * width;
+  return isPermutable(e, element, width) && length <= 2 * width;
 }
 
 /// i1: all lanes of `index` are elements of one aligned block of as many.
