@@ -52,10 +52,11 @@ llvm::Constant* padOf(Emitter& e, LoadOp op) {
 /// or only what reads the tile, behind it.
 bool mayStay(Emitter& e, LoadOp op) {
   auto arg = dyn_cast<BlockArgument>(op.getView());
-  if (e.plan.isReadLate(op)) return !e.isLongBody() && !e.plan.sharesBuffer(op.getResult());
-  return arg && op.getCache() != CacheHint::volatile_ && isa<func::FuncOp>(arg.getOwner()->getParentOp()) &&
-         llvm::all_of(arg.getUsers(), [](Operation* user) { return isa<LoadOp, ViewDimOp, ViewStrideOp>(user); }) &&
-         !e.plan.sharesBuffer(op.getResult());
+  if (!arg || !isa<func::FuncOp>(arg.getOwner()->getParentOp()) || op.getCache() == CacheHint::volatile_ ||
+      e.plan.sharesBuffer(op.getResult()))
+    return false;
+  auto onlyReads = [](Operation* user) { return isa<LoadOp, ViewDimOp, ViewStrideOp>(user); };
+  return llvm::all_of(arg.getUsers(), onlyReads) || (e.plan.isReadLate(op) && !e.isLongBody());
 }
 
 /// i1: the box is inside the view, and its elements lie side by side in the order of a tile's.
