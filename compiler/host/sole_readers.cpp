@@ -1,7 +1,8 @@
 // sole_readers.cpp - finds tiles that are needed by the loops of one op alone, each element once. They are evaluated
 // there and kept in registers, however many uses they have on the way (random numbers, losses, polynomials): in memory
 // they would be written, and read again for every use. So are elements that lie side by side behind pointers, where
-// nothing in between may write what they are read from.
+// nothing in between may write what they are read from. Boxes of views that the kernel stores to are read where they
+// lie by the same rule.
 #include "compiler/analysis/facts.h"
 #include "compiler/analysis/memory_roots.h"
 #include "compiler/dialect/dialect.h"

@@ -1,5 +1,5 @@
-// store.cpp - tile.store and tile.accumulate: boxes of views, clipped to the view, rows in vectors; large outputs go
-// around the caches.
+// store.cpp - tile.store and tile.accumulate: boxes of views, clipped to the view, rows in vectors, several boxes in
+// one loop; large outputs go around the caches.
 #include "compiler/dialect/boxes.h"
 #include "compiler/host/box.h"
 #include "compiler/host/nest.h"
