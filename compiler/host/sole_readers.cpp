@@ -32,36 +32,51 @@ std::optional<int64_t> constantIn(Value v) {
   return splat ? std::optional(splat.getSplatValue<APInt>().getSExtValue()) : std::nullopt;
 }
 
-/// How much an integer tile grows from element to element of a row, where its op alone says so.
-std::optional<int64_t> stepOf(Value tile) {
-  if (!isTile(tile) || shapeOf(tile).back() == 1 || constantIn(tile)) return 0;
-  Operation* op = tile.getDefiningOp();
-  if (isa_and_nonnull<IotaOp>(op)) return 1;
-  if (isa_and_nonnull<SplatOp>(op)) return 0;
-  if (isa_and_nonnull<BroadcastOp, ReshapeOp>(op)) {
-    const int64_t row = shapeOf(op->getOperand(0)).back();
-    if (row == 1 && isa<BroadcastOp>(op)) return 0;
-    return row == shapeOf(tile).back() ? stepOf(op->getOperand(0)) : std::nullopt;
+/// How much integer tiles grow from element to element of a row, where their ops alone say so. Each is asked once: sums
+/// of sums would take twice as long with every further one.
+class RowSteps {
+ public:
+  std::optional<int64_t> of(Value tile) {
+    if (auto it = known_.find(tile); it != known_.end()) return it->second;
+    std::optional<int64_t> found = find(tile);
+    if (found && std::abs(*found) > kFar) found = std::nullopt;
+    return known_[tile] = found;
   }
-  if (!isa_and_nonnull<arith::AddIOp, arith::SubIOp, arith::MulIOp>(op)) return std::nullopt;
-  const auto a = stepOf(op->getOperand(0)), b = stepOf(op->getOperand(1));
-  if (!a || !b) return std::nullopt;
-  if (isa<arith::AddIOp>(op)) return *a + *b;
-  if (isa<arith::SubIOp>(op)) return *a - *b;
-  if (*a == 0 && *b == 0) return 0;
-  const auto factor = constantIn(op->getOperand(*a == 0 ? 0 : 1));
-  return factor && (*a == 0 || *b == 0) ? std::optional((*a + *b) * *factor) : std::nullopt;
-}
+
+ private:
+  static constexpr int64_t kFar = 1 << 20;  // nobody reads elements so far apart in vectors, and no sum overflows
+  std::optional<int64_t> find(Value tile) {
+    if (!isTile(tile) || shapeOf(tile).back() == 1 || constantIn(tile)) return 0;
+    Operation* op = tile.getDefiningOp();
+    if (isa_and_nonnull<IotaOp>(op)) return 1;
+    if (isa_and_nonnull<SplatOp>(op)) return 0;
+    if (isa_and_nonnull<BroadcastOp, ReshapeOp>(op)) {
+      const int64_t row = shapeOf(op->getOperand(0)).back();
+      if (row == 1 && isa<BroadcastOp>(op)) return 0;
+      return row == shapeOf(tile).back() ? of(op->getOperand(0)) : std::nullopt;
+    }
+    if (!isa_and_nonnull<arith::AddIOp, arith::SubIOp, arith::MulIOp>(op)) return std::nullopt;
+    const auto a = of(op->getOperand(0)), b = of(op->getOperand(1));
+    if (!a || !b) return std::nullopt;
+    if (isa<arith::AddIOp>(op)) return *a + *b;
+    if (isa<arith::SubIOp>(op)) return *a - *b;
+    if (*a == 0 && *b == 0) return 0;
+    const auto factor = constantIn(op->getOperand(*a == 0 ? 0 : 1));
+    return factor && std::abs(*factor) <= kFar && (*a == 0 || *b == 0) ? std::optional((*a + *b) * *factor)
+                                                                       : std::nullopt;
+  }
+  DenseMap<Value, std::optional<int64_t>> known_;
+};
 
 /// Whether each row of a gather is one run of memory, or every second to fourth element of one, long enough to be read
 /// in vectors.
-bool isOfRuns(GatherOp gather, const Facts& facts) {
+bool isOfRuns(GatherOp gather, const Facts& facts, RowSteps& steps) {
   constexpr int64_t kShort = 16;
   if (!isTile(gather.getResult()) || isVolatile(gather) || isTile(gather.getPtr())) return false;
   const int64_t row = shapeOf(gather.getResult()).back();
   if (row < kShort) return false;
   if (facts.of(gather.getOffsets()).contiguity.back() == row) return true;
-  const auto step = stepOf(gather.getOffsets());
+  const auto step = steps.of(gather.getOffsets());
   return step && *step > 1 && *step <= kWidestStep;
 }
 
@@ -129,6 +144,7 @@ bool mayReadIn(LoadOp box, ArrayRef<Operation*> stores, bool& updates) {
 
 void Plan::findSoleReaders(func::FuncOp kernel, const Facts& facts) {
   llvm::DenseMap<Operation*, Reader> soleReader;
+  RowSteps steps;
   auto readerAt = [&](OpOperand& use) -> Reader {
     Operation* user = use.getOwner();
     if (isa<DotOp, CatOp>(user)) return {user, use.getOperandNumber()};
@@ -155,7 +171,7 @@ void Plan::findSoleReaders(func::FuncOp kernel, const Facts& facts) {
       return;
     }
     if (auto gather = dyn_cast<GatherOp>(op))
-      if (isa<DotOp, CatOp>(sole.first) || !isOfRuns(gather, facts) ||
+      if (isa<DotOp, CatOp>(sole.first) || !isOfRuns(gather, facts, steps) ||
           !mayReadIn(gather, sole.first, storedTogether(sole.first)))
         return;
     soleReader[op] = sole;
