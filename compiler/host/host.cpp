@@ -16,11 +16,15 @@ void addHostPasses(mlir::OpPassManager& passes, const Target&, const CompileOpti
   passes.addPass(createNarrowProductsPass());
   passes.addPass(createJoinReductionsPass());
   passes.addPass(createLateUpdatesPass());
+  passes.addPass(createJoinStoresPass());
+  passes.addPass(createWalkRowsPass());
 }
 void registerHostPasses() {
   mlir::registerPass([] { return createNarrowProductsPass(); });
   mlir::registerPass([] { return createJoinReductionsPass(); });
   mlir::registerPass([] { return createLateUpdatesPass(); });
+  mlir::registerPass([] { return createJoinStoresPass(); });
+  mlir::registerPass([] { return createWalkRowsPass(); });
 }
 
 std::unique_ptr<llvm::Module> emitHost(mlir::func::FuncOp kernel, const Target& target, const CompileOptions& options,

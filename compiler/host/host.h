@@ -28,6 +28,10 @@ std::unique_ptr<mlir::Pass> createNarrowProductsPass();
 std::unique_ptr<mlir::Pass> createJoinReductionsPass();
 /// Updates of carried tiles move behind the reads of the value they replace.
 std::unique_ptr<mlir::Pass> createLateUpdatesPass();
+/// Stores of one shape that store what is computed from one tile stand side by side.
+std::unique_ptr<mlir::Pass> createJoinStoresPass();
+/// Programs that follow each other are neighbours in memory.
+std::unique_ptr<mlir::Pass> createWalkRowsPass();
 
 /// Translates the kernel to LLVM IR for the host. `info` arrives with target, entry and params set; arena_bytes,
 /// buffers, debug_sites and uses_debug_ring are filled here. Null after emitting diagnostics on the function's context.

@@ -1,8 +1,9 @@
-// lanes.cpp - strided and scattered vectors: neighbouring loads and shuffles, the machine's gathers and scatters where it
-// has them, else lane by lane without branches.
+// lanes.cpp - strided and scattered vectors: neighbouring loads and shuffles, the machine's gathers and scatters where
+// it has them, else lane by lane without branches.
 #include "compiler/host/lanes.h"
 
 #include "llvm/IR/Intrinsics.h"
+#include "llvm/IR/IntrinsicsX86.h"
 
 namespace tile::ir::host {
 using namespace mlir;
@@ -57,6 +58,15 @@ llvm::Value* loadApart(Emitter& e, Type element, llvm::Value* address, int64_t s
   auto& b = e.b;
   auto* type = llvm::FixedVectorType::get(e.numbers.inMemory(element), width);
   const llvm::Align align(Numbers::bytes(element));
+  const auto whole = static_cast<unsigned>(e.target.vectorBytes / Numbers::bytes(element));
+  if (width > whole && width % whole == 0) {  // a register at a time: what crosses them is dear to pick
+    llvm::Value* all = nullptr;
+    for (unsigned lane = 0; lane < width; lane += whole) {
+      llvm::Value* piece = loadApart(e, element, e.offsetBy(address, element, e.i64(lane * step)), step, whole);
+      all = all ? concatenate(b, all, piece) : piece;
+    }
+    return all;
+  }
   const int64_t last = (width - 1) * step;
   llvm::Value* all = nullptr;
   SmallVector<int64_t, kWidestStep> starts;
@@ -108,6 +118,38 @@ void storeLanes(Emitter& e, Type element, llvm::Value* bits, llvm::Value* addres
     else
       store();
   }
+}
+
+llvm::Value* laneOffsets(Emitter& e, int64_t step, unsigned width) {
+  SmallVector<llvm::Constant*> lanes;
+  for (unsigned lane = 0; lane < width; ++lane) lanes.push_back(e.i64(lane * step));
+  return llvm::ConstantVector::get(lanes);
+}
+
+llvm::Value* growBy(Emitter& e, llvm::Value* lanes, int64_t step) {
+  const unsigned width = widthOf(lanes);
+  llvm::Value* first = e.b.CreateVectorSplat(width, e.b.CreateExtractElement(lanes, uint64_t{0}));
+  llvm::Value* steps = e.b.CreateTrunc(laneOffsets(e, step, width), lanes->getType());
+  return e.b.CreateAndReduce(e.b.CreateICmpEQ(lanes, e.b.CreateAdd(first, steps)));
+}
+
+bool isPermutable(Emitter& e, Type element, unsigned width) {
+  return hasGather(e) && e.target.vectorBytes == 64 && !isa<PtrType>(element) && width == permutedLanes(element);
+}
+
+llvm::Value* loadWindow(Emitter& e, Type element, llvm::Value* address, llvm::Value* places) {
+  auto& b = e.b;
+  const unsigned width = widthOf(places);
+  const bool isWide = width == 8;
+  auto* words = llvm::FixedVectorType::get(isWide ? b.getInt64Ty() : b.getInt32Ty(), width);
+  auto* type = llvm::FixedVectorType::get(b.getIntNTy(static_cast<unsigned>(Numbers::bytes(element) * 8)), width);
+  llvm::Value* last = b.CreateVectorSplat(width, b.CreateIntMaxReduce(places, /*IsSigned=*/false));
+  llvm::Value* lanes = b.CreateTrunc(laneOffsets(e, 1, width), places->getType());
+  llvm::Value* bits = b.CreateMaskedLoad(type, address, llvm::Align(Numbers::bytes(element)),
+                                         b.CreateICmpULE(lanes, last), llvm::Constant::getNullValue(type));
+  const auto permute = isWide ? llvm::Intrinsic::x86_avx512_permvar_di_512 : llvm::Intrinsic::x86_avx512_permvar_si_512;
+  llvm::Value* found = b.CreateIntrinsic(permute, {}, {b.CreateZExt(bits, words), b.CreateZExtOrTrunc(places, words)});
+  return b.CreateBitCast(b.CreateTrunc(found, type), llvm::FixedVectorType::get(e.numbers.inMemory(element), width));
 }
 
 llvm::Value* interleave(llvm::IRBuilder<>& b, ArrayRef<llvm::Value*> vectors) {

@@ -22,6 +22,22 @@ llvm::Value* loadLanes(Emitter& e, mlir::Type element, llvm::Value* addresses, l
 /// Stores memory bits to `addresses`, the first lane first; lanes whose mask (null: none) is false touch no memory.
 void storeLanes(Emitter& e, mlir::Type element, llvm::Value* bits, llvm::Value* addresses, llvm::Value* mask);
 
+/// 0, step, 2 step, ..
+llvm::Value* laneOffsets(Emitter& e, int64_t step, unsigned width);
+
+/// i1: each lane is `step` more than the one before it.
+llvm::Value* growBy(Emitter& e, llvm::Value* lanes, int64_t step);
+
+/// Lanes of a register whose elements a permutation moves: words, or pairs of them. Narrower ones become words.
+inline unsigned permutedLanes(mlir::Type element) { return Numbers::bytes(element) <= 4 ? 16 : 8; }
+
+/// Whether elements of vectors of `width` lanes are permuted by an instruction (AVX-512).
+bool isPermutable(Emitter& e, mlir::Type element, unsigned width);
+
+/// Memory bits of the elements `places` (less than the number of lanes) behind `address`, where isPermutable. Memory is
+/// read from there to the last of them.
+llvm::Value* loadWindow(Emitter& e, mlir::Type element, llvm::Value* address, llvm::Value* places);
+
 /// Vectors worth interleaving.
 constexpr int64_t kMostColumns = 4;
 

@@ -1,6 +1,6 @@
 // load.cpp - tile.load: boxes of views, clipped to the view, rows in vectors. A box of a view that nothing writes to,
-// whose elements lie as a tile's would, is read where it is; one whose rows lie apart, too, where it is read once and
-// row by row.
+// whose elements lie as a tile's would, is read where it is; one whose rows lie apart, too, where it is read once, in
+// loops over its rows.
 #include "compiler/dialect/boxes.h"
 #include "compiler/host/box.h"
 #include "compiler/host/dot_shape.h"
@@ -48,12 +48,15 @@ llvm::Constant* padOf(Emitter& e, LoadOp op) {
   return e.numbers.constant(IntegerAttr::get(element, whole));
 }
 
-/// Whether a loaded tile may be read where it lies, for as long as it lives: nothing in this kernel writes to the view.
+/// Whether a loaded tile may be read where it lies, for as long as it lives: nothing in this kernel writes to the view,
+/// or only what reads the tile, behind it.
 bool mayStay(Emitter& e, LoadOp op) {
   auto arg = dyn_cast<BlockArgument>(op.getView());
-  return arg && op.getCache() != CacheHint::volatile_ && isa<func::FuncOp>(arg.getOwner()->getParentOp()) &&
-         llvm::all_of(arg.getUsers(), [](Operation* user) { return isa<LoadOp, ViewDimOp, ViewStrideOp>(user); }) &&
-         !e.plan.sharesBuffer(op.getResult());
+  if (!arg || !isa<func::FuncOp>(arg.getOwner()->getParentOp()) || op.getCache() == CacheHint::volatile_ ||
+      e.plan.sharesBuffer(op.getResult()))
+    return false;
+  auto onlyReads = [](Operation* user) { return isa<LoadOp, ViewDimOp, ViewStrideOp>(user); };
+  return llvm::all_of(arg.getUsers(), onlyReads) || (e.plan.isReadLate(op) && !e.isLongBody());
 }
 
 /// i1: the box is inside the view, and its elements lie side by side in the order of a tile's.
@@ -73,8 +76,8 @@ bool takesRows(Emitter& e, DotOp dot, Value tile) {
   return (dot.getA() != tile || shape.packA) && (dot.getB() != tile || elementOf(tile) == elementOf(dot.getAcc()));
 }
 
-/// Whether all that reads the tile does so row by row, and once for each time it is loaded: rows may lie apart then.
-/// They are long enough to be loops of their own.
+/// Whether all that reads the tile has loops over its rows (inner ones, or around sums of columns), once for each time
+/// it is loaded: rows may lie apart then. They are long enough to be loops of their own.
 bool isReadByRows(Emitter& e, LoadOp op) {
   constexpr int64_t kShort = 32;
   const auto shape = shapeOf(op.getResult());
@@ -87,8 +90,7 @@ bool isReadByRows(Emitter& e, LoadOp op) {
       if (user->getBlock() != op->getBlock()) return false;
       if (auto dot = dyn_cast<DotOp>(user); dot && tile == op.getResult()) return takesRows(e, dot, tile);
       loops = true;
-      if (auto sum = dyn_cast<ReduceOp>(user)) return static_cast<size_t>(sum.getAxis()) + 1 == shape.size();
-      if (isa<StoreOp, ScatterOp>(user)) return true;
+      if (isa<ReduceOp, ScanOp, StoreOp, ScatterOp>(user)) return true;
       if (!isElementwise(user)) return false;
       return llvm::all_of(user->getResults(), [&](Value v) { return e.plan.owns(v) || visit(v); });
     });
@@ -181,6 +183,17 @@ void fetchForNextProgram(Emitter& e, LoadOp op, llvm::Value* stays) {
   e.fetchAhead(*e.plan.place(op.getResult()), reader, b.CreateSelect(stays, distance, e.i64(0)));
 }
 
+/// i1: the loops that overwrite the loaded box are one: all that they store is inside of its view.
+llvm::Value* isUpdatedInOneLoop(Emitter& e, LoadOp op) {
+  llvm::Value* whole = e.b.getTrue();
+  for (Operation* update : e.plan.updatesOf(op)) {
+    auto store = cast<StoreOp>(update);
+    if (store->hasAttr(kInsideAttr)) continue;
+    whole = e.b.CreateAnd(whole, Box(e, store.getView(), store.getIndices(), store.getValue().getType()).whole);
+  }
+  return whole;
+}
+
 /// A load as one call, of a function that finds out where the tile lies, copies it where it may not stay, and returns
 /// where it is.
 void callLoad(Emitter& e, LoadOp op, llvm::Constant* pad) {
@@ -249,6 +262,7 @@ LogicalResult emitLoad(Emitter& e, LoadOp op) {
   if (!mayStay(e, op)) return e.b.CreateCall(copy, arguments), success();
   const bool inRows = isReadByRows(e, op);
   llvm::Value* stays = inRows ? hasRowsInMemory(e, box) : isTileInMemory(e, box);
+  if (e.plan.isReadLate(op)) stays = e.b.CreateAnd(stays, isUpdatedInOneLoop(e, op));
   e.ifThen(e.b.CreateNot(stays), [&] { e.b.CreateCall(copy, arguments); });
   llvm::Value* start = e.b.CreateSelect(stays, box.origin, arguments.back());
   if (inRows) {

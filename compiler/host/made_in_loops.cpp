@@ -192,6 +192,7 @@ Operation* Plan::secondPass(Value tile) {
   for (const Read& read : readsOf(tile)) {
     Operation* loops = read.op->getNumResults() == 1 ? madeIn(read.op->getResult(0)) : nullptr;
     if (!loops) loops = read.op;
+    if (const auto together = storedTogether(loops); !together.empty()) loops = together[0];
     if (loops->getBlock() != tile.getParentBlock()) return nullptr;
     if (!llvm::is_contained(passes, loops)) passes.push_back(loops);
   }

@@ -2,6 +2,7 @@
 #include "compiler/host/numbers.h"
 
 #include "compiler/dialect/dialect.h"
+#include "compiler/host/avx512.h"
 #include "compiler/host/powers_of_two.h"
 #include "compiler/lowering/fp8.h"
 #include "compiler/lowering/math_functions.h"
@@ -26,6 +27,7 @@ struct HostMath : MathHooks {
   /// f64 functions as vectors, the same as on GPUs: the C library would be called for every lane. It is for sines,
   /// cosines and tangents of angles that three parts of pi / 2 do not reduce.
   Value* special(llvm::IRBuilderBase& b, Operation* op, ArrayRef<Value*> args) const override {
+    if (isa<arith::MaxNumFOp, arith::MinNumFOp>(op)) return extreme(b, op, args);
     constexpr double kFarAngle = 0x1p30;
     if (!hasVectorsOfF64 || !args[0]->getType()->getScalarType()->isDoubleTy()) return nullptr;
     if (isa<math::ExpOp, math::Exp2Op, math::ExpM1Op, math::LogOp, math::Log2Op, math::Log10Op, math::Log1pOp,
@@ -50,6 +52,15 @@ struct HostMath : MathHooks {
     angle->addIncoming(near, before);
     angle->addIncoming(exact, far);
     return angle;
+  }
+  /// Null where LLVM's own way is as good: of single numbers, and where one of two is known not to be NaN. bf16 is read
+  /// as the bits it is, and may be a signalling NaN.
+  Value* extreme(llvm::IRBuilderBase& b, Operation* op, ArrayRef<Value*> args) const {
+    auto* type = llvm::dyn_cast<llvm::FixedVectorType>(args[0]->getType());
+    if (!powers || !type || type->getNumElements() < 4 || getElementTypeOrSelf(op->getResult(0).getType()).isBF16() ||
+        llvm::isa<llvm::Constant>(args[0]) || llvm::isa<llvm::Constant>(args[1]))
+      return nullptr;
+    return largerOrSmaller(b, args[0], args[1], isa<arith::MaxNumFOp>(op), instructions.lanes());
   }
   Avx512PowersOfTwo instructions;
   bool hasVectorsOfF64 = false;

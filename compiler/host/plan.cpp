@@ -123,6 +123,7 @@ void Plan::findRuns(func::FuncOp kernel, const Facts& facts) {
 Plan::Plan(func::FuncOp kernel, const HostFeatures& machine) : machine_(machine) {
   number(kernel);
   const Facts facts(kernel);
+  findStoresTogether(kernel, facts);
   findSoleReaders(kernel, facts);
   findBeginningsAgain(kernel, facts);
   findRuns(kernel, facts);

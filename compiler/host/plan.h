@@ -51,6 +51,9 @@ inline bool isLong(int cost) { return cost > 30; }
 /// Vectors to compute at a time: of short expressions many, their loop would cost as much as they do.
 inline int vectorsAtATime(int cost) { return isLong(cost) ? 1 : cost > 8 ? 2 : 4; }
 
+/// Whether two stores or scatters are known to write different memory.
+bool areApart(mlir::Operation* a, mlir::Operation* b);
+
 /// Tables that a histogram counts in, one value after the other in turns: equal values that follow each other would
 /// wait for each other's count. Of few values adding up the tables would take longer.
 int64_t histogramTables(HistogramOp op);
@@ -75,6 +78,17 @@ class Plan {
   llvm::SmallVector<mlir::Value, 2> tilesMadeIn(mlir::Operation* loops) const;
   /// Whether nobody but that op reads it: it needs no memory.
   bool isPassing(mlir::Value tile) const { return passing_.contains(tile); }
+  /// The stores, or scatters, that run in one loop with this one, in their order, itself among them; none: it is alone.
+  llvm::ArrayRef<mlir::Operation*> storedTogether(mlir::Operation* store) const {
+    auto it = together_.find(store);
+    return it == together_.end() ? llvm::ArrayRef<mlir::Operation*>() : it->second;
+  }
+  /// Whether a box of a view that the kernel stores to may be read where it lies: by the loops of stores alone, before
+  /// anything else is stored there.
+  bool isReadLate(LoadOp box) const { return readLate_.contains(box); }
+  /// The stores of those loops, where they overwrite the box: element by element, if they are one loop. They have its
+  /// indices. None: nothing is overwritten.
+  llvm::ArrayRef<mlir::Operation*> updatesOf(LoadOp box) const { return storedTogether(readLate_.lookup(box)); }
   /// Whether the op widens integers of 8 or 16 bits that grow along a dim and may begin again there: 127, -128.
   bool beginsAgain(mlir::Operation* op) const { return beginAgain_.contains(op); }
   /// The second op, behind the one that makes it, whose loops go over a tile that is read in place; null: fewer do.
@@ -106,6 +120,7 @@ class Plan {
   };
 
   void number(mlir::func::FuncOp kernel);
+  void findStoresTogether(mlir::func::FuncOp kernel, const Facts& facts);
   void findSoleReaders(mlir::func::FuncOp kernel, const Facts& facts);
   void findBeginningsAgain(mlir::func::FuncOp kernel, const Facts& facts);
   void findRuns(mlir::func::FuncOp kernel, const Facts& facts);
@@ -146,8 +161,10 @@ class Plan {
   llvm::DenseMap<mlir::Operation*, std::pair<int, int>> numbers_;  // first and last op number inside
   llvm::DenseMap<mlir::Value, Ref> refs_;
   llvm::DenseMap<mlir::Value, int> costs_;
-  llvm::DenseSet<mlir::Operation*> readOnce_;     ///< see findSoleReaders
-  llvm::DenseSet<mlir::Operation*> beginAgain_;   ///< see beginsAgain
+  llvm::DenseMap<mlir::Operation*, llvm::SmallVector<mlir::Operation*, 4>> together_;
+  llvm::DenseMap<mlir::Operation*, mlir::Operation*> readLate_;  ///< see isReadLate; the store that overwrites it
+  llvm::DenseSet<mlir::Operation*> readOnce_;                    ///< see findSoleReaders
+  llvm::DenseSet<mlir::Operation*> beginAgain_;                  ///< see beginsAgain
   llvm::DenseSet<mlir::Operation*> runs_;         ///< offsets of which rows are runs, and nothing but offsets
   llvm::DenseSet<mlir::Operation*> readsMemory_;  ///< ops whose operands are such tiles, and the gathers themselves
   llvm::DenseMap<mlir::Value, llvm::SmallVector<Read, 4>> reads_;

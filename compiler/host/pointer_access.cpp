@@ -66,13 +66,6 @@ llvm::Value* maskedLoad(Emitter& e, Type element, llvm::Value* address, llvm::Va
   return width > 1 && !branch && hasMaskedLoads(e) ? partly() : either(e, allLanes(e, mask), whole, partly);
 }
 
-/// 0, step, 2 step, ..
-llvm::Value* laneOffsets(Emitter& e, int64_t step, unsigned width) {
-  SmallVector<llvm::Constant*> lanes;
-  for (unsigned lane = 0; lane < width; ++lane) lanes.push_back(e.i64(lane * step));
-  return llvm::ConstantVector::get(lanes);
-}
-
 /// The same of elements that do not lie side by side, in vectors: `step` is how far apart they are, if that is known.
 llvm::Value* loadScattered(Emitter& e, Type element, llvm::Value* addresses, std::optional<int64_t> step,
                            llvm::Value* mask, llvm::Value* other, unsigned width) {
@@ -89,12 +82,13 @@ llvm::Value* loadScattered(Emitter& e, Type element, llvm::Value* addresses, std
 }
 
 void maskedStore(Emitter& e, Type element, llvm::Value* value, llvm::Value* address, llvm::Value* mask, unsigned width,
-                 bool isVolatile) {
+                 bool isVolatile, bool branch = true) {
   if (isAlways(mask)) return e.numbers.store(element, value, address, isVolatile);
   auto partial = [&] {
     if (width > 1)
       e.b.CreateMaskedStore(e.numbers.toMemory(element, value), address, llvm::Align(Numbers::bytes(element)), mask);
   };
+  if (width > 1 && !branch && hasMaskedLoads(e)) return partial();
   e.ifThen(
       allLanes(e, mask), [&] { e.numbers.store(element, value, address, isVolatile); }, partial);
 }
@@ -166,16 +160,9 @@ LogicalResult gatherEdged(Emitter& e, Nest& nest, GatherOp op, Type element, int
   return success(ok);
 }
 
-/// i1: each lane is `step` more than the one before it.
-llvm::Value* growBy(Emitter& e, llvm::Value* lanes, int64_t step) {
-  const unsigned width = llvm::cast<llvm::FixedVectorType>(lanes->getType())->getNumElements();
-  llvm::Value* first = e.b.CreateVectorSplat(width, e.b.CreateExtractElement(lanes, uint64_t{0}));
-  llvm::Value* steps = e.b.CreateTrunc(laneOffsets(e, step, width), lanes->getType());
-  return allLanes(e, e.b.CreateICmpEQ(lanes, e.b.CreateAdd(first, steps)));
-}
-
-/// Lanes whose places are computed (mirrored coordinates, those of short rows) often turn out to be neighbours. Offsets
-/// are compared as they are, and become addresses where they are used: that way an instruction takes them, too.
+/// Lanes whose places are computed (mirrored coordinates, those of short rows) often turn out to be neighbours, or to
+/// lie in one vector (pictures that are enlarged). Offsets are compared as they are, and become addresses where they
+/// are used: that way an instruction takes them, too.
 llvm::Value* loadPerhapsTogether(Emitter& e, GatherOp op, llvm::Value* where, llvm::Value* mask, llvm::Value* other,
                                  unsigned width) {
   auto& b = e.b;
@@ -186,15 +173,25 @@ llvm::Value* loadPerhapsTogether(Emitter& e, GatherOp op, llvm::Value* where, ll
     return e.offsetBy(e.scalar(op.getPtr()), element,
                       b.CreateSExt(place, withElement(place->getType(), b.getInt64Ty())));
   };
-  llvm::Value* numbers =
-      isOffset ? where : b.CreatePtrToInt(where, llvm::FixedVectorType::get(b.getInt64Ty(), width));
+  auto scattered = [&] { return loadScattered(e, element, addressOf(where), std::nullopt, mask, other, width); };
+  auto window = [&] {
+    if (!isOffset || !isPermutable(e, element, width)) return scattered();
+    llvm::Value* first = b.CreateExtractElement(where, uint64_t{0});
+    llvm::Value* places = b.CreateSub(where, b.CreateVectorSplat(width, first));
+    llvm::Value* together = allLanes(e, b.CreateICmpULT(places, llvm::ConstantInt::get(places->getType(), width)));
+    if (!isAlways(mask)) together = b.CreateAnd(together, allLanes(e, mask));
+    return either(
+        e, together, [&] { return e.numbers.fromMemory(element, loadWindow(e, element, addressOf(first), places)); },
+        scattered);
+  };
+  llvm::Value* numbers = isOffset ? where : b.CreatePtrToInt(where, llvm::FixedVectorType::get(b.getInt64Ty(), width));
   return either(
       e, growBy(e, numbers, isOffset ? 1 : Numbers::bytes(element)),
       [&] {
         llvm::Value* first = addressOf(b.CreateExtractElement(where, uint64_t{0}));
         return maskedLoad(e, element, first, mask, other, width, /*isVolatile=*/false);
       },
-      [&] { return loadScattered(e, element, addressOf(where), std::nullopt, mask, other, width); });
+      window);
 }
 
 /// Lanes to access at a time, `computed` beside the places: of scattered ones as many as fill a vector with the offsets
@@ -225,14 +222,15 @@ void keepRows(Emitter& e, Nest& nest, Value where) {
 
 llvm::Value* Nest::evalGather(GatherOp op, const Access& a, unsigned width) {
   const Type element = elementOf(op.getResult());
-  const bool isRun = step(op.getOffsets(), a) == 1;
+  const auto between = step(op.getOffsets(), a);
+  const bool isRun = between == 1;
   llvm::Value* address = addressesOf(e_, *this, op.getPtr(), op.getOffsets(), a, element, isRun ? 1 : width);
   llvm::Value* mask = op.getMask() ? eval(op.getMask(), a, width) : nullptr;
   llvm::Value* zero = e_.numbers.splat(llvm::Constant::getNullValue(e_.numbers.inRegister(element)), width);
   llvm::Value* other = op.getOther() ? eval(op.getOther(), a, width) : zero;
   if (!address || !other || (op.getMask() && !mask)) return nullptr;
   if (width == 1 || isRun) return maskedLoad(e_, element, address, mask, other, width, false, /*branch=*/false);
-  return loadScattered(e_, element, address, std::nullopt, mask, other, width);
+  return loadScattered(e_, element, address, between, mask, other, width);
 }
 
 LogicalResult emitGather(Emitter& e, GatherOp op) {
@@ -269,8 +267,8 @@ LogicalResult emitGather(Emitter& e, GatherOp op) {
   return nest.run(lanesOf(e, where, op.getMask(), element, step, n, isVolatile), [&](unsigned w) {
     const bool scattered = w > 1 && step != 1;
     const bool compares = scattered && perhaps;
-    llvm::Value* address = compares ? nest.eval(where, w)
-                                    : addressesOf(e, nest, op.getPtr(), op.getOffsets(), element, scattered ? w : 1);
+    llvm::Value* address =
+        compares ? nest.eval(where, w) : addressesOf(e, nest, op.getPtr(), op.getOffsets(), element, scattered ? w : 1);
     llvm::Value* mask = op.getMask() ? nest.eval(op.getMask(), w) : nullptr;
     llvm::Value* other = op.getOther() ? nest.eval(op.getOther(), w) : e.numbers.splat(zero, w);
     if (!address || !other || (op.getMask() && !mask)) return failure();
@@ -282,33 +280,105 @@ LogicalResult emitGather(Emitter& e, GatherOp op) {
   });
 }
 
-LogicalResult emitScatter(Emitter& e, ScatterOp op) {
-  Type element = elementOf(op.getValue());
-  bool isVolatile = op.getCache() == CacheHint::volatile_;
-  if (!isTile(op.getValue())) {
-    llvm::Value* mask = op.getMask() ? e.scalar(op.getMask()) : nullptr;
-    maskedStore(e, element, e.scalar(op.getValue()), e.scalar(op.getPtr()), mask, 1, isVolatile);
-    return success();
+namespace {
+
+/// Scatters of one shape, in one loop: each vector of all of them is computed before any is stored.
+LogicalResult storeTogether(Emitter& e, ArrayRef<ScatterOp> ops) {
+  auto whereOf = [](ScatterOp op) { return isTile(op.getPtr()) ? op.getPtr() : op.getOffsets(); };
+  ScatterOp first = ops[0];
+  Nest nest(e, shapeOf(first.getValue()));
+  SmallVector<Value> computed;
+  for (ScatterOp op : ops) {
+    for (Value v : {whereOf(op), op.getValue(), op.getMask()})
+      if (v) nest.uses(v);
+    keepRows(e, nest, whereOf(op));
+    computed.append({op.getMask(), op.getValue()});
   }
-  Value where = isTile(op.getPtr()) ? op.getPtr() : op.getOffsets();
-  Nest nest(e, shapeOf(op.getValue()));
-  for (Value v : {where, op.getValue(), op.getMask()})
-    if (v) nest.uses(v);
-  keepRows(e, nest, where);
-  int64_t n = nest.dims().back();
-  const auto step = nest.step(where);
-  return nest.run(lanesOf(e, where, {op.getMask(), op.getValue()}, element, step, n, isVolatile), [&](unsigned w) {
-    const bool scattered = w > 1 && step != 1;
-    llvm::Value* address = addressesOf(e, nest, op.getPtr(), op.getOffsets(), element, scattered ? w : 1);
-    llvm::Value* mask = op.getMask() ? nest.eval(op.getMask(), w) : nullptr;
-    llvm::Value* value = nest.eval(op.getValue(), w);
-    if (!address || !value || (op.getMask() && !mask)) return failure();
-    if (scattered)
-      storeLanes(e, element, e.numbers.toMemory(element, value), address, isAlways(mask) ? nullptr : mask);
-    else
-      maskedStore(e, element, value, address, mask, w, isVolatile);
+  const int64_t n = nest.dims().back();
+  unsigned widest = ~0u;
+  for (ScatterOp op : ops)
+    widest = std::min(widest, lanesOf(e, whereOf(op), computed, elementOf(op.getValue()), nest.step(whereOf(op)), n,
+                                      op.getCache() == CacheHint::volatile_));
+  return nest.run(widest, [&](unsigned w) {
+    struct Vector {
+      bool scattered;
+      llvm::Value *address, *mask, *value;
+    };
+    SmallVector<Vector> vectors;
+    for (ScatterOp op : ops) {
+      const bool scattered = w > 1 && nest.step(whereOf(op)) != 1;
+      const unsigned addresses = scattered ? w : 1;
+      Vector v{scattered, addressesOf(e, nest, op.getPtr(), op.getOffsets(), elementOf(op.getValue()), addresses),
+               op.getMask() ? nest.eval(op.getMask(), w) : nullptr, nest.eval(op.getValue(), w)};
+      if (!v.address || !v.value || (op.getMask() && !v.mask)) return failure();
+      vectors.push_back(v);
+    }
+    for (size_t i = 0; i < vectors.size(); ++i) {
+      ScatterOp op = ops[i];
+      const Vector& v = vectors[i];
+      const Type element = elementOf(op.getValue());
+      if (v.scattered)
+        storeLanes(e, element, e.numbers.toMemory(element, v.value), v.address, isAlways(v.mask) ? nullptr : v.mask);
+      else
+        maskedStore(e, element, v.value, v.address, v.mask, w, op.getCache() == CacheHint::volatile_,
+                    /*branch=*/ops.size() == 1);
+    }
     return success();
   });
+}
+
+/// i1: no two of the scatters, each of one run, write the same element; null where that is known.
+llvm::Value* neverMeet(Emitter& e, ArrayRef<ScatterOp> ops) {
+  auto& b = e.b;
+  auto firstOf = [&](ScatterOp op) {
+    Nest nest(e, shapeOf(op.getOffsets()));
+    nest.uses(op.getOffsets());
+    nest.dims();
+    llvm::Value* first = addressesOf(e, nest, op.getPtr(), op.getOffsets(), elementOf(op.getValue()), 1);
+    return first ? b.CreatePtrToInt(first, b.getInt64Ty()) : nullptr;
+  };
+  auto bytesOf = [](ScatterOp op) {
+    return cast<RankedTensorType>(op.getValue().getType()).getNumElements() * Numbers::bytes(elementOf(op.getValue()));
+  };
+  llvm::Value* apart = nullptr;
+  for (size_t i = 0; i < ops.size(); ++i)
+    for (ScatterOp other : ops.take_front(i)) {
+      ScatterOp op = ops[i];
+      if (areApart(op, other)) continue;
+      llvm::Value *at = firstOf(op), *before = firstOf(other);
+      if (!at || !before) return e.b.getFalse();
+      llvm::Value* distance = b.CreateSub(at, before);
+      llvm::Value* isBehind = b.CreateICmpSGE(distance, e.i64(bytesOf(other)));
+      llvm::Value* isInFront = b.CreateICmpSLE(distance, e.i64(-bytesOf(op)));
+      llvm::Value* isApart = b.CreateOr(isBehind, isInFront);
+      apart = apart ? b.CreateAnd(apart, isApart) : isApart;
+    }
+  return apart;
+}
+
+}  // namespace
+
+LogicalResult emitScatter(Emitter& e, ScatterOp op) {
+  const Type element = elementOf(op.getValue());
+  if (!isTile(op.getValue())) {
+    llvm::Value* mask = op.getMask() ? e.scalar(op.getMask()) : nullptr;
+    maskedStore(e, element, e.scalar(op.getValue()), e.scalar(op.getPtr()), mask, 1,
+                op.getCache() == CacheHint::volatile_);
+    return success();
+  }
+  const ArrayRef<Operation*> others = e.plan.storedTogether(op);
+  if (others.empty()) return storeTogether(e, op);
+  if (others[0] != op) return success();  // stored with the first of them
+  const auto together = llvm::map_to_vector<4>(others, [](Operation* one) { return cast<ScatterOp>(one); });
+  llvm::Value* apart = neverMeet(e, together);
+  if (!apart) return storeTogether(e, together);
+  bool ok = true;
+  e.ifThen(
+      apart, [&] { ok &= succeeded(storeTogether(e, together)); },
+      [&] {
+        for (ScatterOp one : together) ok &= succeeded(storeTogether(e, one));
+      });
+  return success(ok);
 }
 
 }  // namespace tile::ir::host

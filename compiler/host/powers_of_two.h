@@ -8,6 +8,7 @@ class Avx512PowersOfTwo : public PowersOfTwo {
  public:
   /// `lanes` of the widest vectors to use: 8 or 16.
   explicit Avx512PowersOfTwo(unsigned lanes) : lanes_(lanes) {}
+  unsigned lanes() const { return lanes_; }
   llvm::Value* remainder(llvm::IRBuilderBase& b, llvm::Value* x) const override;
   llvm::Value* scale(llvm::IRBuilderBase& b, llvm::Value* x, llvm::Value* n) const override;
 

@@ -55,14 +55,10 @@ LogicalResult emitCat(Emitter& e, CatOp op) {
 
 namespace {
 
-/// Lanes of a register whose elements a permutation moves: words, or pairs of them. Narrower ones become words.
-unsigned permutedLanes(Type element) { return Numbers::bytes(element) <= 4 ? 16 : 8; }
-
 /// Whether vectors of `width` lanes look up in one row of `length` elements of the type by permuting registers: where
 /// it lies in two of them, a lookup is one instruction.
 bool isPermuted(Emitter& e, Type element, int64_t length, unsigned width) {
-  return hasGather(e) && e.target.vectorBytes == 64 && !isa<PtrType>(element) && width == permutedLanes(element) &&
-         length <= 2 * width;
+  return isPermutable(e, element, width) && length <= 2 * width;
 }
 
 /// i1: all lanes of `index` are elements of one aligned block of as many.
@@ -86,14 +82,13 @@ llvm::Value* permuted(Emitter& e, Type element, llvm::Value* table, int64_t leng
     auto* type = llvm::FixedVectorType::get(bits, lanes);
     SmallVector<llvm::Constant*> there;
     for (int64_t i = 0; i < lanes; ++i) there.push_back(b.getInt1(first + i < length));
-    llvm::Value* v = b.CreateMaskedLoad(type, e.offsetBy(table, element, e.i64(first)),
-                                        llvm::Align(Numbers::bytes(element)), llvm::ConstantVector::get(there),
-                                        llvm::Constant::getNullValue(type));
+    llvm::Value* v =
+        b.CreateMaskedLoad(type, e.offsetBy(table, element, e.i64(first)), llvm::Align(Numbers::bytes(element)),
+                           llvm::ConstantVector::get(there), llvm::Constant::getNullValue(type));
     return b.CreateZExt(v, words);
   };
   const auto one = isWide ? llvm::Intrinsic::x86_avx512_permvar_di_512 : llvm::Intrinsic::x86_avx512_permvar_si_512;
-  const auto two =
-      isWide ? llvm::Intrinsic::x86_avx512_vpermi2var_q_512 : llvm::Intrinsic::x86_avx512_vpermi2var_d_512;
+  const auto two = isWide ? llvm::Intrinsic::x86_avx512_vpermi2var_q_512 : llvm::Intrinsic::x86_avx512_vpermi2var_d_512;
   llvm::Value* found = length <= lanes ? b.CreateIntrinsic(one, {}, {entries(0), index})
                                        : b.CreateIntrinsic(two, {}, {entries(0), index, entries(lanes)});
   found = b.CreateTrunc(found, llvm::FixedVectorType::get(bits, lanes));
@@ -125,9 +120,7 @@ LogicalResult emitTake(Emitter& e, TakeOp op) {
     // Undefined but inside the tile.
     index = b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, index, llvm::ConstantInt::get(index->getType(), length - 1));
     const int64_t apart = nest.stride(start, static_cast<int>(sizes.size()) - 1);
-    auto narrowed = [&](llvm::Value* v) {
-      return b.CreateZExtOrTrunc(v, withElement(v->getType(), b.getInt32Ty()));
-    };
+    auto narrowed = [&](llvm::Value* v) { return b.CreateZExtOrTrunc(v, withElement(v->getType(), b.getInt32Ty())); };
     auto permute = [&](llvm::Value* table, int64_t entries, llvm::Value* index) {
       llvm::Value* bits = permuted(e, element, table, entries, index);
       e.numbers.store(element, e.numbers.fromMemory(element, bits), nest.address(to, element));
@@ -154,9 +147,22 @@ LogicalResult emitTake(Emitter& e, TakeOp op) {
                                  : e.numbers.load(element, from, 1);
       e.numbers.store(element, v, nest.address(to, element));
     };
-    // Exchanges with neighbours (i ^ 4), reversed rows: computed places that stay in one block permute it.
-    if (!inBlocks || !isPermuted(e, element, block, width)) return gather(), success();
+    const bool computed = width > 1 && apart == 0 && source.strides[axis] == 1 && nest.isComputed(op.getIndices());
+    if (!computed) return gather(), success();
+    // Shifted rows: computed places that turn out to be neighbours are one load.
     llvm::Value* lanes = narrowed(index);
+    auto shifted = [&] {
+      e.ifThen(
+          growBy(e, lanes, 1),
+          [&] {
+            llvm::Value* first = b.CreateZExt(b.CreateExtractElement(lanes, uint64_t{0}), b.getInt64Ty());
+            llvm::Value* from = e.offsetBy(nest.address(start, element), element, first);
+            e.numbers.store(element, e.numbers.load(element, from, width), nest.address(to, element));
+          },
+          gather);
+    };
+    // Exchanges with neighbours (i ^ 4), reversed rows: those that stay in one block permute it.
+    if (!inBlocks || !isPermuted(e, element, block, width)) return shifted(), success();
     e.ifThen(
         isInOneBlock(e, lanes),
         [&] {
@@ -164,7 +170,7 @@ LogicalResult emitTake(Emitter& e, TakeOp op) {
           llvm::Value* table = e.offsetBy(nest.address(start, element), element, b.CreateZExt(first, b.getInt64Ty()));
           permute(table, block, lanes);
         },
-        gather);
+        shifted);
     return success();
   });
 }

@@ -24,6 +24,8 @@ std::string kernelOf(const std::string& body) {
       %y0 = tile.ptr_add %Y, %middle : !tile.ptr<f32>, i32
       %x1 = tile.ptr_add %x0, %one : !tile.ptr<f32>, i32
       %xm = tile.ptr_add %x0, %back : !tile.ptr<f32>, i32
+      %xn = tile.ptr_add %x0, %n : !tile.ptr<f32>, i32
+      %yn = tile.ptr_add %y0, %n : !tile.ptr<f32>, i32
 )" + body +
          R"(
       return
@@ -98,10 +100,50 @@ TEST(HostLateReads, AMoveInsideOneArrayReadsAllBeforeItWrites) {
   });
 }
 
-TEST(HostLateReads, AStoreInBetweenKeepsTheOldElements) {
-  check(read("v", "x0") + write("zero", "x0") + write("v", "y0"), false, [](const Memory& before, Memory& want, int) {
+TEST(HostLateReads, AStoreInTheSameLoopFollowsTheRead) {
+  check(read("v", "x0") + write("zero", "x0") + write("v", "y0"), true, [](const Memory& before, Memory& want, int) {
     for (int i = 0; i < kN; ++i) want.x[kN + i] = 0, want.y[kN + i] = before.x[kN + i];
   });
+}
+
+TEST(HostLateReads, AStoreInBetweenKeepsTheOldElements) {
+  check(read("v", "x0") + write("zero", "x0") + sum("s", "two") + add("u", "s", "v") + write("u", "y0"), false,
+        [](const Memory& before, Memory& want, int) {
+          for (int i = 0; i < kN; ++i) want.x[kN + i] = 0, want.y[kN + i] = before.x[kN + i] + 2 * kN;
+        });
+}
+
+TEST(HostLateReads, TwoArraysAreUpdatedInOneLoop) {
+  check(read("v", "x0") + read("w", "y0") + add("s", "v", "w") + twice("t", "v") + write("s", "x0") +
+            add("u", "t", "w") + write("u", "y0"),
+        true, [](const Memory& before, Memory& want, int) {
+          for (int i = kN; i < 2 * kN; ++i)
+            want.x[i] = before.x[i] + before.y[i], want.y[i] = 2 * before.x[i] + before.y[i];
+        });
+}
+
+TEST(HostLateReads, StoresThatMayMeetFollowEachOther) {
+  check(read("v", "x0") + twice("t", "v") + write("v", "y0") + write("t", "yn"), true,
+        [](const Memory& before, Memory& want, int n) {
+          for (int i = 0; i < kN; ++i) want.y[kN + i] = before.x[kN + i];
+          for (int i = 0; i < kN; ++i) want.y[kN + n + i] = 2 * before.x[kN + i];
+        });
+}
+
+TEST(HostLateReads, StoresThatMayMeetWhatIsReadDoNot) {
+  check(read("v", "x0") + twice("t", "v") + write("t", "x0") + write("v", "xn"), false,
+        [](const Memory& before, Memory& want, int n) {
+          for (int i = 0; i < kN; ++i) want.x[kN + i] = 2 * before.x[kN + i];
+          for (int i = 0; i < kN; ++i) want.x[kN + n + i] = before.x[kN + i];
+        });
+}
+
+TEST(HostLateReads, AnUpdateBesideStoresThatMayMeetReadsBeforeAll) {
+  check(read("v", "x0") + twice("t", "v") + write("t", "x0") + write("v", "y0") + write("t", "yn"), false,
+        [](const Memory& before, Memory& want, int n) {
+          for (int i = 0; i < kN; ++i) want.x[kN + i] = 2 * before.x[kN + i], want.y[kN + i] = before.x[kN + i];
+          for (int i = 0; i < kN; ++i) want.y[kN + n + i] = 2 * before.x[kN + i];
+        });
 }
 
 TEST(HostLateReads, AStoreToOtherMemoryIsNotInTheWay) {

@@ -4,9 +4,9 @@
 // CHECK-LABEL: define void @tile.rows
 // CHECK: accumulate:
 // CHECK: phi <64 x float>
-// CHECK: call <64 x float> @llvm.maxnum.v64f32
+// CHECK-COUNT-4: call <16 x float> @llvm.x86.avx512.mask.range.ps.512
 // CHECK: shufflevector <64 x float>
-// CHECK: call <32 x float> @llvm.maxnum.v32f32
+// CHECK-COUNT-2: call <16 x float> @llvm.x86.avx512.mask.range.ps.512
 // CHECK: call float @llvm.maxnum.f32
 // CHECK: store float
 func.func @rows(%A: !tile.view<2 x f32> {tile.unit_stride = 1 : i32}, %O: !tile.view<2 x f32> {tile.unit_stride = 1 : i32}) attributes {tile.kernel} {

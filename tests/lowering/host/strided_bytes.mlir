@@ -3,7 +3,10 @@
 // Every third byte: a whole vector of them comes from three neighbouring ones.
 // CHECK-LABEL: define void @tile.thirds
 // CHECK-COUNT-3: load <64 x i8>
-// CHECK: store <64 x i8>
+// CHECK: shufflevector <192 x i8>
+// CHECK-COUNT-3: load <64 x i8>
+// CHECK: shufflevector <192 x i8>
+// CHECK: store <128 x i8>
 func.func @thirds(%A: !tile.ptr<i8>, %O: !tile.view<1 x i8> {tile.unit_stride = 0 : i32}) attributes {tile.kernel} {
   %c0 = arith.constant 0 : i32
   %three = arith.constant dense<3> : tensor<1024xi32>
