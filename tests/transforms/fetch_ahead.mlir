@@ -273,8 +273,7 @@ func.func @updates(%A: !tile.view<2 x f16>, %B: !tile.view<2 x f16>, %Y: !tile.v
 // -----
 
 // Words that eight rows share, and factors of groups, are gathered an iteration early beside products: a thread has few
-// of them. Where every row has its own word they are copied: bulk copies of the other operand alone would leave every
-// iteration waiting for them.
+// of them. Where every row has its own word they stay.
 // CHECK-LABEL: func.func @packed
 // CHECK: tile.gather %arg1
 // CHECK: scf.for %[[I:.*]] = {{.*}} iter_args(%{{.*}} = %{{.*}}, %[[WORD:.*]] = %{{.*}}) -> (tensor<64x128xf32>, tensor<64x128xi32>)
@@ -285,7 +284,7 @@ func.func @updates(%A: !tile.view<2 x f16>, %B: !tile.view<2 x f16>, %Y: !tile.v
 // CHECK: scf.yield %{{.*}}, %[[NEXT]]
 // CHECK-LABEL: func.func @words
 // CHECK: scf.for
-// CHECK: tile.gather_shared %arg1
+// CHECK: tile.gather %arg1
 // CHECK: tile.mma
 func.func @packed(%A: !tile.view<2 x f16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 16, 1>},
                   %W: !tile.ptr<i32> {tile.align = 16 : i32}, %C: !tile.view<2 x f32>, %n: i32 {tile.multiple_of = 16 : i32}) attributes {tile.kernel, tile.num_warps = 4 : i32} {
@@ -342,47 +341,6 @@ func.func @words(%A: !tile.view<2 x f16> {tile.align = 16 : i32, tile.unit_strid
     %offsets = arith.addi %lines, %across : tensor<16x16xi32>
     %words = tile.gather %W offsets %offsets : tensor<16x16xi32> : !tile.ptr<i32> -> tensor<16x16xi32>
     %w = arith.sitofp %words : tensor<16x16xi32> to tensor<16x16xf16>
-    %d = tile.dot %a, %w, %acc : tensor<64x16xf16>, tensor<16x16xf16> -> tensor<64x16xf32>
-    scf.yield %d : tensor<64x16xf32>
-  }
-  tile.store %sum, %C[%c0, %c0 : i32, i32] : tensor<64x16xf32>, !tile.view<2 x f32>
-  return
-}
-
-// -----
-
-// Zero points, a vector of integers, do not keep the words from that: they come an iteration early.
-// CHECK-LABEL: func.func @zero_points
-// CHECK: %[[FIRST:.*]] = tile.gather {{.*}} -> tensor<16xi32>
-// CHECK: scf.for {{.*}} iter_args({{.*}}, %[[NOW:.*]] = %[[FIRST]])
-// CHECK: %[[NEXT:.*]] = tile.gather {{.*}} -> tensor<16xi32>
-// CHECK: tile.gather_shared %arg1
-// CHECK: tile.reshape %[[NOW]]
-// CHECK: scf.yield {{.*}}, %[[NEXT]]
-func.func @zero_points(%A: !tile.view<2 x f16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 16, 1>},
-                       %W: !tile.ptr<i32> {tile.align = 16 : i32}, %Z: !tile.ptr<i32>, %C: !tile.view<2 x f32>, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
-  %zero = arith.constant dense<0.0> : tensor<64x16xf32>
-  %c0 = arith.constant 0 : i32
-  %c16 = arith.constant 16 : i32
-  %pitch = arith.constant dense<16> : tensor<16x16xi32>
-  %rows = tile.iota : tensor<16xi32>
-  %row = tile.reshape %rows : tensor<16xi32> -> tensor<1x16xi32>
-  %across = tile.broadcast %row : tensor<1x16xi32> -> tensor<16x16xi32>
-  %sum = scf.for %k = %c0 to %n step %c16 iter_args(%acc = %zero) -> (tensor<64x16xf32>) : i32 {
-    %a = tile.load %A[%c0, %k : i32, i32] : !tile.view<2 x f16> -> tensor<64x16xf16>
-    %start = tile.splat %k : i32 -> tensor<16xi32>
-    %at = arith.addi %start, %rows : tensor<16xi32>
-    %column = tile.reshape %at : tensor<16xi32> -> tensor<16x1xi32>
-    %down = tile.broadcast %column : tensor<16x1xi32> -> tensor<16x16xi32>
-    %lines = arith.muli %down, %pitch : tensor<16x16xi32>
-    %offsets = arith.addi %lines, %across : tensor<16x16xi32>
-    %words = tile.gather %W offsets %offsets : tensor<16x16xi32> : !tile.ptr<i32> -> tensor<16x16xi32>
-    %zk = tile.ptr_add %Z, %k : !tile.ptr<i32>, i32
-    %z = tile.gather %zk offsets %rows : tensor<16xi32> : !tile.ptr<i32> -> tensor<16xi32>
-    %zrow = tile.reshape %z : tensor<16xi32> -> tensor<1x16xi32>
-    %zall = tile.broadcast %zrow : tensor<1x16xi32> -> tensor<16x16xi32>
-    %less = arith.subi %words, %zall : tensor<16x16xi32>
-    %w = arith.sitofp %less : tensor<16x16xi32> to tensor<16x16xf16>
     %d = tile.dot %a, %w, %acc : tensor<64x16xf16>, tensor<16x16xf16> -> tensor<64x16xf32>
     scf.yield %d : tensor<64x16xf32>
   }

@@ -17,7 +17,7 @@
 //            up or down.
 //         6. Small boxes, and rows by pointers, of loops in which threads exchange elements come an iteration early.
 // If all copies of the kernel can be bulk copies, only those are made: a single other copy would cost the kernel its
-// roles. That is worth it where each iteration would wait for a tile of its operands.
+// roles.
 #include "compiler/analysis/facts.h"
 #include "compiler/analysis/memory_roots.h"
 #include "compiler/dialect/products.h"
@@ -45,7 +45,7 @@ class Fetcher {
  public:
   Fetcher(func::FuncOp func, const Target& target) : func_(func), target_(target), facts_(func) {
     warps_ = warpsOf(func, kUsualWarps);
-    bulk_ = target.hasTma && onlyBulkCopies() && !otherCopiesAreWorthMore();
+    bulk_ = target.hasTma && onlyBulkCopies();
   }
 
   void run() {
@@ -57,7 +57,7 @@ class Fetcher {
       for (Operation* op : loads) bytes += tileBytes(op->getResult(0).getType());
       isAsked_ = !hasProduct(loop) && loadsOfAddresses(loop).empty() && 2 * bytes <= target_.maxSharedBytes;
       // A gather is worth its room in shared memory only where nothing else has to be waited for.
-      gathers_ = nothingIsWaitedFor(loop, loads);
+      gathers_ = llvm::all_of(loads, [&](Operation* op) { return !isa<GatherOp>(op) || canFetch(cast<GatherOp>(op)); });
       llvm::SetVector<Operation*> early;
       for (Operation* load : loads)
         if (!fetch(load)) early.insert(load);
@@ -67,7 +67,7 @@ class Fetcher {
         early = smallLoadsBesideMeetings(loop);
       }
       loadEarly(loop, early.getArrayRef(), hasProduct(loop) ? loadsOfUpdates(loop) : SmallVector<Operation*>(),
-                hasProduct(loop) ? factorsBeside(loop, loads) : SmallVector<Operation*>());
+                hasProduct(loop) ? factorsBeside(loop) : SmallVector<Operation*>());
     }
   }
 
@@ -82,44 +82,6 @@ class Fetcher {
     });
     return some && !others;
   }
-
-  /// Something that an operand is made of can only be copied by threads, in words: without a copy every iteration of
-  /// every program would wait for memory, with roles for fewer programs.
-  bool otherCopiesAreWorthMore() {
-    bool worth = false;
-    func_.walk([&](scf::ForOp loop) {
-      if (worth || !hasProduct(loop)) return;
-      const llvm::SetVector<Operation*> loads = loadsOfOperands(loop);
-      worth = llvm::any_of(loads, [&](Operation* op) { return comesInWords(op); }) &&
-              nothingIsWaitedFor(loop, loads);
-    });
-    return worth;
-  }
-  /// All that is gathered can be copied, or comes early into registers (factorsBeside).
-  bool nothingIsWaitedFor(scf::ForOp loop, const llvm::SetVector<Operation*>& loads) const {
-    return llvm::all_of(loads, [&](Operation* op) {
-      auto gather = dyn_cast<GatherOp>(op);
-      return !gather || canFetch(gather) || (target_.hasWgmma && isVector(gather) && isKnownEarly(gather, loop));
-    });
-  }
-  /// A tile of at least a word per thread, at places that are known before it is wanted.
-  bool comesInWords(Operation* op) {
-    const RankedTensorType type = tileType(op->getResult(0));
-    const int64_t bits = type.getNumElements() * type.getElementTypeBitWidth();
-    if (type.getRank() != 2 || llvm::is_contained(type.getShape(), 1) || bits < 32 * 32 * warps_ || isVolatile(op))
-      return false;
-    const int bytes = elementBytes(type);
-    if (auto gather = dyn_cast<GatherOp>(op))
-      return gather.getOffsets() && canFetch(gather) &&
-             inWords(offsetWidth(facts_, gather.getPtr(), gather.getOffsets(), gather.getMask(), bytes), bytes);
-    auto load = cast<LoadOp>(op);
-    const int64_t rank = load.getView().getType().getRank();
-    if (rank < 2 || (load.getPad() && !load.getPad()->isZero())) return false;
-    const int64_t minor = facts_.unitStrideDim(load.getView()) - (rank - 2);
-    auto smem = SmemType::get(op->getContext(), type.getShape(), type.getElementType(), minor == 0 ? 0 : 1, 1);
-    return !isBulkLoad(load, smem, facts_) && inWords(loadWidth(facts_, load, type.getShape(), bytes), bytes);
-  }
-  static bool inWords(const AccessWidth& of, int bytes) { return std::min(of.aligned, of.masked) * bytes >= 4; }
 
   /// Loads of the loop's own body that operands computed in it, or in its branches, are made from. An operand with
   /// anything else in it (a product, a value from the iteration before) does not wait for its loads alone: there is
@@ -264,19 +226,14 @@ class Fetcher {
     return all;
   }
 
-  static bool isVector(GatherOp gather) {
-    const RankedTensorType type = tileType(gather.getResult());
-    return type && llvm::count_if(type.getShape(), [](int64_t size) { return size > 1; }) <= 1;
-  }
-  /// Vectors that the loop gathers beside its operands (factors of rows, zero points of groups), where products leave
-  /// registers: floats, and what operands are made of.
-  SmallVector<Operation*> factorsBeside(scf::ForOp loop, const llvm::SetVector<Operation*>& loads) const {
+  /// Vectors of floats that the loop gathers beside its operands (factors of rows), where products leave registers.
+  SmallVector<Operation*> factorsBeside(scf::ForOp loop) const {
     SmallVector<Operation*> all;
     if (!target_.hasWgmma) return all;
     for (auto gather : loop.getBody()->getOps<GatherOp>()) {
-      if (!isVector(gather)) continue;
-      const bool isFactor = isa<FloatType>(getElementTypeOrSelf(gather.getType())) || loads.contains(gather);
-      if (isFactor && isKnownEarly(gather, loop)) all.push_back(gather);
+      RankedTensorType type = tileType(gather.getResult());
+      if (!type || type.getRank() > 1 || !isa<FloatType>(type.getElementType())) continue;
+      if (isKnownEarly(gather, loop)) all.push_back(gather);
     }
     return all;
   }
@@ -290,7 +247,7 @@ class Fetcher {
     if (bulk_ || !gather.getOffsets() || isVolatile(gather) || type.getRank() < 1 || type.getRank() > 2) return false;
     const int bytes = elementBytes(type);
     const AccessWidth width = offsetWidth(facts_, gather.getPtr(), gather.getOffsets(), gather.getMask(), bytes);
-    const bool isInWords = inWords(width, bytes);
+    const bool isInWords = std::min(width.aligned, width.masked) * bytes >= 4;
     // What is no copy of words passes registers on its way: what several elements share would once for each of them.
     // Words that several share are few where they are held.
     if (type.getRank() == 2 && !gather.getOther() && type.getElementTypeBitWidth() <= 32) {
@@ -468,7 +425,7 @@ class Fetcher {
   int64_t warps_;
   bool isAsked_ = false;  ///< the loop at hand has no product, looks nothing up, and two stages fit
   bool gathers_ = false;  ///< those of the loop at hand can all be fetched
-  bool bulk_ = false;     ///< every copy of the kernel can be a bulk copy
+  bool bulk_;             ///< every copy of the kernel can be a bulk copy
 };
 
 class FetchAheadPass : public PassWrapper<FetchAheadPass, OperationPass<func::FuncOp>> {
