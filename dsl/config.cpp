@@ -99,7 +99,7 @@ std::string describe_specialization(const std::vector<ParamInfo>& params, std::s
     if (params[i].kind == ParamInfo::pointer)
       out += "align16";
     else if (params[i].kind == ParamInfo::scalar)
-      out += spec[i] & 2 ? "1" : "multiple_of_16";
+      out += spec[i] & 2 ? "1" : fmt::format("multiple_of_{}", promised_multiple(spec[i]));
     else {
       if (spec[i] & 1) out += "align16,";
       if ((spec[i] >> 1) & 15) out += fmt::format("unit_stride={},", ((spec[i] >> 1) & 15) - 1);
@@ -120,8 +120,8 @@ std::string describe_specialization(const std::vector<ParamInfo>& params, std::s
 }
 
 bool keeps_promise(const ParamInfo& param, uint64_t needed, uint64_t found) {
+  if (param.kind == ParamInfo::scalar) return (needed & ~found) == 0;
   if ((needed & 1) && !(found & 1)) return false;
-  if (param.kind == ParamInfo::scalar && (needed & 2) && !(found & 2)) return false;
   if (param.kind != ParamInfo::view) return true;
   if (const uint64_t unit = needed >> 1 & 15; unit && unit != (found >> 1 & 15)) return false;
   for (int d = 0; d < param.rank; ++d) {

@@ -32,6 +32,8 @@ using ConfigWords = std::vector<uint64_t>;
 using Specialization = std::vector<uint64_t>;
 /// In the word of a view: some dim repeats (stride 0), runs backwards or is too large for bulk tensor copies.
 inline constexpr uint64_t kNoBulkCopies = uint64_t{1} << 32;
+/// What a scalar's promise (encoding: kernel.h) says it is a multiple of.
+inline int promised_multiple(uint64_t word) { return word & 4 ? 128 : word & 1 ? 16 : 1; }
 /// What a view's promise (encoding: kernel.h) says dim `d`'s stride, in elements, and its size are multiples of.
 inline int promised_stride(uint64_t word, int d, DType dtype) {
   const uint64_t level = word >> (5 + 3 * d) & 3;

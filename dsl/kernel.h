@@ -43,7 +43,8 @@ namespace detail {
 // What each kind of parameter is on the host: its argument type, its slots (runtime/abi.h) and what may be promised to
 // the compiler about one argument, packed into a word:
 //   pointer  bit 0: 16-byte aligned
-//   scalar   bit 0: integer multiple of 16, bit 1: 1 (a stride); nothing about u64, which are keys and seeds, not sizes
+//   scalar   bit 0: integer multiple of 16, bit 1: 1 (a stride), bit 2: multiple of 128 (rows of packed numbers, N / 8
+//            words, begin at multiples of 16 bytes then); nothing about u64, which are keys and seeds, not sizes
 //   view     bit 0: base 16-byte aligned; bits 1-4: 1 + the last dim with stride 1 (0: none);
 //            then 3 bits per dim: stride divisibility (1: 16 bytes' worth, 2: 16 elements), 1 bit: size divisible by
 //            16; bit 32: bulk copies cannot address it (kNoBulkCopies in jit.h), so the code is made without them;
@@ -101,7 +102,7 @@ struct Param<Scalar<T>> {
   }
   static uint64_t promise(const Host& s) {
     if constexpr (std::is_integral_v<T> && sizeof(T) >= 4 && !std::is_same_v<T, uint64_t>)
-      return uint64_t((s.value & 15) == 0) | uint64_t(s.value == 1) << 1;
+      return uint64_t((s.value & 15) == 0) | uint64_t(s.value == 1) << 1 | uint64_t((s.value & 127) == 0) << 2;
     else
       return 0;
   }

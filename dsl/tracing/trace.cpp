@@ -45,7 +45,7 @@ void attach_promises(mlir::func::FuncOp func, unsigned i, const ParamInfo& p, ui
   if (p.kind == ParamInfo::pointer) return func.setArgAttr(i, "tile.align", b.getI32IntegerAttr(16));
   if (p.kind == ParamInfo::scalar)
     return word & 2 ? func.setArgAttr(i, "tile.one", b.getUnitAttr())
-                    : func.setArgAttr(i, "tile.multiple_of", b.getI32IntegerAttr(16));
+                    : func.setArgAttr(i, "tile.multiple_of", b.getI32IntegerAttr(promised_multiple(word)));
   if (word & kNoBulkCopies) func.setArgAttr(i, "tile.no_bulk_copies", b.getUnitAttr());
   if (word & 1) func.setArgAttr(i, "tile.align", b.getI32IntegerAttr(16));
   if (const auto unit = static_cast<int32_t>(word >> 1 & 15))

@@ -150,6 +150,9 @@ TEST_F(Launch, ScalarsThatAreOne) {
   };
   EXPECT_NE(text(16, 1).find("i64 {tile.one}"), std::string::npos) << text(16, 1);
   EXPECT_NE(text(16, 1).find("i32 {tile.multiple_of = 16 : i32}"), std::string::npos) << text(16, 1);
+  EXPECT_NE(text(-144, 1).find("i32 {tile.multiple_of = 16 : i32}"), std::string::npos) << text(-144, 1);
+  for (int n : {0, -128, 384})
+    EXPECT_NE(text(n, 1).find("i32 {tile.multiple_of = 128 : i32}"), std::string::npos) << text(n, 1);
   EXPECT_EQ(text(3, 2).find("tile.one"), std::string::npos);
   EXPECT_EQ(detail::Param<U64>::promise(uint64_t{1}), 0u) << "keys and seeds";
   auto shift = kernel("shift_by", [](Ptr<float> p, I32 by) { store(p + by, 5.f); });
