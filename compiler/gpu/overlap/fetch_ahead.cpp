@@ -38,6 +38,8 @@ namespace {
 
 /// Registers of a thread that boxes that are updated may hold: they would from the start of the iteration anyway.
 constexpr int64_t kMostUpdateRegisters = 32;
+/// Registers of a thread for one tile of factors beside operands, where it is no vector.
+constexpr int64_t kMostOfFactors = 4;
 
 RankedTensorType tileType(Value v) { return dyn_cast<RankedTensorType>(v.getType()); }
 
@@ -67,7 +69,7 @@ class Fetcher {
         early = smallLoadsBesideMeetings(loop);
       }
       loadEarly(loop, early.getArrayRef(), hasProduct(loop) ? loadsOfUpdates(loop) : SmallVector<Operation*>(),
-                hasProduct(loop) ? factorsBeside(loop) : SmallVector<Operation*>());
+                hasProduct(loop) ? factorsBeside(loop, loads) : SmallVector<Operation*>());
     }
   }
 
@@ -226,14 +228,21 @@ class Fetcher {
     return all;
   }
 
-  /// Vectors of floats that the loop gathers beside its operands (factors of rows), where products leave registers.
-  SmallVector<Operation*> factorsBeside(scf::ForOp loop) const {
+  /// A vector, or so few elements of each row that they are as few registers (factors of groups).
+  bool isSmall(GatherOp gather) const {
+    const RankedTensorType type = tileType(gather.getResult());
+    return type && (llvm::count_if(type.getShape(), [](int64_t size) { return size > 1; }) <= 1 ||
+                    registersHeld(gather, warps_, facts_) <= kMostOfFactors);
+  }
+  /// Small tiles that the loop gathers beside its operands, where products leave registers: floats (factors of rows),
+  /// and what operands are made of (zero points of groups).
+  SmallVector<Operation*> factorsBeside(scf::ForOp loop, const llvm::SetVector<Operation*>& loads) const {
     SmallVector<Operation*> all;
     if (!target_.hasWgmma) return all;
     for (auto gather : loop.getBody()->getOps<GatherOp>()) {
-      RankedTensorType type = tileType(gather.getResult());
-      if (!type || type.getRank() > 1 || !isa<FloatType>(type.getElementType())) continue;
-      if (isKnownEarly(gather, loop)) all.push_back(gather);
+      if (!isSmall(gather)) continue;
+      const bool isFactor = isa<FloatType>(getElementTypeOrSelf(gather.getType())) || loads.contains(gather);
+      if (isFactor && isKnownEarly(gather, loop)) all.push_back(gather);
     }
     return all;
   }
