@@ -16,9 +16,16 @@
 namespace tile::ir {
 using namespace mlir;
 
-bool isWidened(Value tile) {
-  constexpr int64_t kPacked = 8;  ///< numbers in a loaded element at most
+bool isWidened(Value tile, int64_t others) {
+  constexpr int64_t kPacked = 8;          ///< numbers in a loaded element at most
+  constexpr int64_t kWarpgroupRows = 64;  ///< of the first operand: of fewer, single warps multiply
   const auto type = cast<RankedTensorType>(tile.getType());
+  const bool areFew = others < kWarpgroupRows;
+  auto isNarrower = [&](RankedTensorType made) {
+    const int64_t own = made.getElementTypeBitWidth(), whole = type.getElementTypeBitWidth();
+    const bool arePacked = areFew && made.getElementType().isInteger();
+    return own < whole || (arePacked && own * made.getNumElements() < whole * type.getNumElements());
+  };
   bool narrower = false;
   llvm::DenseSet<Value> seen{tile};
   SmallVector<Value> todo{tile};
@@ -29,10 +36,10 @@ bool isWidened(Value tile) {
     Operation* op = value.getDefiningOp();
     if (!op) return false;
     if (isa<LoadOp>(op)) {
-      narrower |= made.getElementTypeBitWidth() < type.getElementTypeBitWidth() &&
-                  made.getNumElements() * kPacked >= type.getNumElements();
+      narrower |= isNarrower(made) && made.getNumElements() * kPacked >= type.getNumElements();
       continue;
     }
+    if (areFew && isa<GatherOp>(op) && made.getNumElements() * kPacked < type.getNumElements()) continue;
     if (!isElementwise(op) &&
         !isa<arith::ConstantOp, BroadcastOp, ReshapeOp, TransOp, SplatOp, CatOp, TakeOp, IotaOp>(op))
       return false;
@@ -132,7 +139,8 @@ class TurnProductsPass : public PassWrapper<TurnProductsPass, OperationPass<func
     if (!engine || engineRow(*engine).operandBits != 16 || !accumulatorOf(dot)) return false;
     auto shape = dot.getResult().getType().getShape();
     // Whole instructions both ways: columns become rows of warps.
-    return shape[0] % 8 == 0 && shape[1] % (16 * warps) == 0 && isFetched(dot.getA()) && isWidened(dot.getB());
+    return shape[0] % 8 == 0 && shape[1] % (16 * warps) == 0 && isFetched(dot.getA()) &&
+           isWidened(dot.getB(), shape[0]);
   }
 
   void turn(DotOp dot) {
