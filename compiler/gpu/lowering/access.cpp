@@ -102,7 +102,7 @@ std::string opcode(llvm::StringRef name, llvm::Value* ptr, Words words, CacheHin
 
 // PTX has no 8-bit registers: bytes travel in 16-bit ones.
 llvm::Type* registerType(Emitter& e, Words words) { return e.b.getIntNTy(std::max(words.bits, 16)); }
-std::string registerConstraint(Words words) { return words.bits == 32 ? "r" : "h"; }
+std::string registerConstraint(llvm::Type* reg) { return reg->isIntegerTy(32) ? "r" : "h"; }
 
 std::string operandList(int first, int count) {
   if (count == 1) return "$" + std::to_string(first);
@@ -162,12 +162,14 @@ Regs loadVector(Emitter& e, llvm::Value* ptr, llvm::Type* element, int count, ll
     return result;
   }
   Words words = wordsOf(bytes);
-  llvm::Type* reg = registerType(e, words);
+  // One short integer fills its register with zeros: nothing extends it again before it is computed with.
+  const bool fillsRegister = words.bits < 32 && count == 1 && memoryType(element)->isIntegerTy();
+  llvm::Type* reg = fillsRegister ? e.b.getInt32Ty() : registerType(e, words);
   Address address = splitAddress(ptr);
   std::string text = (predicate ? "@$" + std::to_string(words.count + 1) + " " : "") + opcode("ld", ptr, words, cache) +
                      " " + operandList(0, words.count) + ", " + addressText(words.count, address.immediate);
   std::string constraints;
-  for (int i = 0; i < words.count; ++i) constraints += "=" + registerConstraint(words) + ",";
+  for (int i = 0; i < words.count; ++i) constraints += "=" + registerConstraint(reg) + ",";
   constraints += addressConstraint(ptr);
   llvm::SmallVector<llvm::Value*> args{address.base};
   if (predicate) {
@@ -187,7 +189,10 @@ Regs loadVector(Emitter& e, llvm::Value* ptr, llvm::Type* element, int count, ll
   text += policyOperand(e, ptr, cache, args, constraints, words.count) + ";";
   if (mayMerge) constraints += ",~{memory}";  // for the code generator, which does not know what it reads
   llvm::Value* call = e.inlineAsm(type, text, constraints, args, /*pure=*/mayMerge);
-  if (cache != CacheHint::volatile_) llvm::cast<llvm::CallInst>(call)->setOnlyReadsMemory();
+  auto* access = llvm::cast<llvm::CallInst>(call);
+  if (cache != CacheHint::volatile_) access->setOnlyReadsMemory();
+  if (fillsRegister)
+    access->addRangeRetAttr(llvm::ConstantRange(llvm::APInt(32, 0), llvm::APInt::getOneBitSet(32, words.bits)));
   Regs loaded;
   for (int i = 0; i < words.count; ++i) {
     llvm::Value* word = words.count == 1 ? call : e.b.CreateExtractValue(call, static_cast<unsigned>(i));
@@ -218,8 +223,9 @@ void storeVector(Emitter& e, llvm::Value* ptr, llvm::ArrayRef<llvm::Value*> valu
   std::string constraints;
   llvm::SmallVector<llvm::Value*> args;
   for (llvm::Value* word : pack(e, values, words)) {
-    args.push_back(e.b.CreateZExt(word, registerType(e, words)));
-    constraints += registerConstraint(words) + ",";
+    llvm::Type* reg = registerType(e, words);
+    args.push_back(e.b.CreateZExt(word, reg));
+    constraints += registerConstraint(reg) + ",";
   }
   args.push_back(address.base);
   constraints += addressConstraint(ptr);

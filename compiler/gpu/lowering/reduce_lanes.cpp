@@ -31,8 +31,8 @@ std::optional<llvm::Intrinsic::ID> Reduction::warpInstruction(bool once) {
         .Case<arith::AndIOp>([](auto) { return nvvm_vote_all_sync; })
         .Case<arith::OrIOp>([](auto) { return nvvm_vote_any_sync; })
         .Default([](Operation*) { return std::nullopt; });
+  if (!type.isInteger(8) && !type.isInteger(16) && !type.isInteger(32)) return std::nullopt;
   // Lanes that hold the same would be counted more than once.
-  if (!type.isInteger(32)) return std::nullopt;
   return llvm::TypeSwitch<Operation*, std::optional<ID>>(sole)
       .Case<arith::AddIOp>([&](auto) { return once ? std::optional(ID{nvvm_redux_sync_add}) : std::nullopt; })
       .Case<arith::XOrIOp>([&](auto) { return once ? std::optional(ID{nvvm_redux_sync_xor}) : std::nullopt; })
@@ -73,9 +73,12 @@ llvm::Value* Reduction::asOrderedIntegers(llvm::Value* value) {
 }
 
 llvm::Value* Reduction::byInstruction(llvm::Intrinsic::ID instruction, llvm::Value* value) {
-  const bool isVote = value->getType()->isIntegerTy(1);
-  return isVote ? e.b.CreateIntrinsic(instruction, {e.i32(-1), value})
-                : e.b.CreateIntrinsic(instruction, {value, e.i32(-1)});
+  llvm::Type* type = value->getType();
+  if (type->isIntegerTy(1)) return e.b.CreateIntrinsic(instruction, {e.i32(-1), value});
+  const bool withSign =
+      instruction == llvm::Intrinsic::nvvm_redux_sync_min || instruction == llvm::Intrinsic::nvvm_redux_sync_max;
+  llvm::Value* whole = e.b.CreateIntCast(value, e.b.getInt32Ty(), withSign);
+  return e.b.CreateIntCast(e.b.CreateIntrinsic(instruction, {whole, e.i32(-1)}), type, withSign);
 }
 
 void Reduction::acrossLanes(std::vector<Tuple>& partial) {
