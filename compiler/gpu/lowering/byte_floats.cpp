@@ -80,6 +80,19 @@ std::optional<int64_t> lowestOfFew(Operation* op, const Facts& facts) {
   return range.min;
 }
 
+/// `high` 2^16 + `low`. Of sums and differences (a weight less its zero point) this is one of such words: two elements
+/// are added at a time, and a word that many of them share (zero points) is made once.
+static llvm::Value* inOneWord(llvm::IRBuilderBase& b, llvm::Value* low, llvm::Value* high, int depth = 0) {
+  constexpr int kDeepest = 3;
+  auto *x = llvm::dyn_cast<llvm::BinaryOperator>(low), *y = llvm::dyn_cast<llvm::BinaryOperator>(high);
+  const bool areAlike = x && y && x->getOpcode() == y->getOpcode();
+  if (!areAlike || depth == kDeepest ||
+      (x->getOpcode() != llvm::Instruction::Add && x->getOpcode() != llvm::Instruction::Sub))
+    return b.CreateAdd(b.CreateShl(high, 16), low);
+  return b.CreateBinOp(x->getOpcode(), inOneWord(b, x->getOperand(0), y->getOperand(0), depth + 1),
+                       inOneWord(b, x->getOperand(1), y->getOperand(1), depth + 1));
+}
+
 std::array<llvm::Value*, 2> convertFew(llvm::IRBuilderBase& b, Operation* op, int64_t lowest,
                                        std::array<llvm::Value*, 2> x) {
   const bool half = getElementTypeOrSelf(op->getResult(0).getType()).isF16();
@@ -87,8 +100,7 @@ std::array<llvm::Value*, 2> convertFew(llvm::IRBuilderBase& b, Operation* op, in
   for (llvm::Value*& value : x) value = b.CreateSExtOrTrunc(value, b.getInt32Ty());
   // Both in one word: what a negative lower one borrows, the sum with the power of two gives back.
   const int64_t bits = (half ? 0x6400 : 0x4300) - lowest;
-  llvm::Value* both = b.CreateAdd(b.CreateShl(x[1], 16), x[0]);
-  both = b.CreateAdd(both, b.getInt32(static_cast<uint32_t>(bits << 16 | bits)));
+  llvm::Value* both = b.CreateAdd(inOneWord(b, x[0], x[1]), b.getInt32(static_cast<uint32_t>(bits << 16 | bits)));
   auto* pairType = llvm::FixedVectorType::get(half ? b.getHalfTy() : b.getBFloatTy(), 2);
   both = b.CreateFAdd(b.CreateBitCast(both, pairType),
                       llvm::ConstantFP::get(pairType, static_cast<double>(lowest - room)));
