@@ -231,18 +231,19 @@ class Fetcher {
   /// A vector, or so few elements of each row that they are as few registers (factors of groups).
   bool isSmall(GatherOp gather) const {
     const RankedTensorType type = tileType(gather.getResult());
-    return type && (llvm::count_if(type.getShape(), [](int64_t size) { return size > 1; }) <= 1 ||
-                    registersHeld(gather, warps_, facts_) <= kMostOfFactors);
+    return llvm::count_if(type.getShape(), [](int64_t size) { return size > 1; }) <= 1 ||
+           type.getNumElements() * type.getElementTypeBitWidth() <= kMostOfFactors * 32 * 32 * warps_;
   }
-  /// Small tiles that the loop gathers beside its operands, where products leave registers: floats (factors of rows),
-  /// and what operands are made of (zero points of groups).
+  /// Small tiles that the loop gathers beside its operands, where products leave registers: vectors of floats (factors
+  /// of rows), and what operands are made of (zero points of groups).
   SmallVector<Operation*> factorsBeside(scf::ForOp loop, const llvm::SetVector<Operation*>& loads) const {
     SmallVector<Operation*> all;
     if (!target_.hasWgmma) return all;
     for (auto gather : loop.getBody()->getOps<GatherOp>()) {
-      if (!isSmall(gather)) continue;
-      const bool isFactor = isa<FloatType>(getElementTypeOrSelf(gather.getType())) || loads.contains(gather);
-      if (isFactor && isKnownEarly(gather, loop)) all.push_back(gather);
+      const RankedTensorType type = tileType(gather.getResult());
+      if (!type) continue;
+      const bool isOfRows = type.getRank() <= 1 && isa<FloatType>(type.getElementType());
+      if ((isOfRows || (loads.contains(gather) && isSmall(gather))) && isKnownEarly(gather, loop)) all.push_back(gather);
     }
     return all;
   }
