@@ -75,3 +75,32 @@ func.func @around(%V: !tile.ptr<f32>, %O: !tile.view<1 x f32>, %a: tensor<128xf3
   tile.store %r#0, %O[%c0 : i32] : tensor<128xf32>, !tile.view<1 x f32>
   return
 }
+
+// -----
+
+// Counting down: all bodies load beside one place.
+// CHECK-LABEL: func.func @down
+// CHECK: scf.for %[[I:[a-z0-9]*]] =
+// CHECK: arith.subi %{{.*}}, %[[I]] : i32
+// CHECK: %[[AT1:.*]] = arith.subi %{{.*}}, %[[I]] : i32
+// CHECK: %[[M1:.*]] = arith.constant -1 : i32
+// CHECK: %[[B1:.*]] = arith.addi %[[AT1]], %[[M1]] : i32
+// CHECK: tile.load %{{.*}}[%[[B1]] : i32]
+// CHECK: %[[AT2:.*]] = arith.subi %{{.*}}, %[[I]] : i32
+// CHECK: %[[M2:.*]] = arith.constant -2 : i32
+// CHECK: %[[B2:.*]] = arith.addi %[[AT2]], %[[M2]] : i32
+// CHECK: tile.load %{{.*}}[%[[B2]] : i32]
+// CHECK: return
+func.func @down(%V: !tile.view<1 x f32>, %O: !tile.view<1 x f32>, %a: tensor<128xf32>, %b: tensor<128xf32>, %c: tensor<128xf32>, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %zero = arith.constant dense<0.0> : tensor<128xf32>
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %r:4 = scf.for %i = %c0 to %n step %c1 iter_args(%s = %zero, %x = %a, %y = %b, %z = %c) -> (tensor<128xf32>, tensor<128xf32>, tensor<128xf32>, tensor<128xf32>) : i32 {
+    %at = arith.subi %n, %i : i32
+    %v = tile.load %V[%at : i32] : !tile.view<1 x f32> -> tensor<128xf32>
+    %t = arith.addf %s, %x : tensor<128xf32>
+    scf.yield %t, %y, %z, %v : tensor<128xf32>, tensor<128xf32>, tensor<128xf32>, tensor<128xf32>
+  } {tile.held = 3 : i64}
+  tile.store %r#0, %O[%c0 : i32] : tensor<128xf32>, !tile.view<1 x f32>
+  return
+}

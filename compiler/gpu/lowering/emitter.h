@@ -130,6 +130,7 @@ class Emitter {
   llvm::LogicalResult emitWhile(mlir::scf::WhileOp op);
   llvm::LogicalResult beginKernel();
   void createFunction(bool usesDebugRing);
+  void addDimRanges();
   void bindParameters(bool usesDebugRing);
   llvm::Type* typeOf(mlir::Type type);
   llvm::Value* shuffle(llvm::Value* value, llvm::Intrinsic::ID mode, llvm::Value* operand, int clamp);

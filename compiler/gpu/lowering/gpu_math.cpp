@@ -2,6 +2,7 @@
 #include "compiler/gpu/lowering/gpu_math.h"
 
 #include "compiler/dialect/dialect.h"
+#include "compiler/gpu/access/counts.h"
 #include "compiler/lowering/math_functions.h"
 #include "compiler/lowering/math_functions_f64.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -9,6 +10,7 @@
 #include "llvm/IR/IntrinsicsNVPTX.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/IR/TypeUtilities.h"
 
 namespace tile::ir {
@@ -124,6 +126,27 @@ static Value* quickTanh(llvm::IRBuilderBase& b, const QuickParts& quick, Value* 
   return b.CreateSelect(b.CreateFCmpOLT(size, constant(0.1)), small, large);
 }
 
+/// The divisor is a number that a loop around the op leaves as it is.
+static bool dividesInLoop(Operation* op) {
+  auto loop = op->getParentOfType<LoopLikeOpInterface>();
+  mlir::Value by = op->getOperand(1);
+  if (isa<RankedTensorType>(by.getType())) by = scalarOf(by);
+  return loop && by && !matchPattern(by, m_Constant()) && loop.isDefinedOutsideOfLoop(by);
+}
+
+/// What the hardware's quotient is made of: a scale that brings large divisors nearer (their reciprocals are no normal
+/// numbers), the reciprocal, two products. Scale and reciprocal are made in front of the loop; the assembler would
+/// choose each dividend's scale anew.
+static Value* quotientByInvariant(llvm::IRBuilderBase& b, const QuickParts& quick, Value* x, Value* y) {
+  auto constant = [&](double v) { return llvm::ConstantFP::get(b.getFloatTy(), v); };
+  auto product = [&](Value* p, Value* q) {  // by itself, as a quotient is
+    return b.CreateIntrinsic(b.getFloatTy(), llvm::Intrinsic::nvvm_mul_rn_f, {p, q});
+  };
+  Value* isLarge = b.CreateFCmpOGT(b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, y), constant(0x1p126));
+  Value* scale = b.CreateSelect(isLarge, constant(0.25), constant(1.0));
+  return product(product(x, scale), quick.reciprocal(b, product(y, scale)));
+}
+
 Value* GpuMath::special(llvm::IRBuilderBase& b, Operation* op, llvm::ArrayRef<Value*> args) const {
   if (Value* converted = smallIntToHalf(b, op, args[0])) return converted;
   if (Value* alone = roundedAlone(b, op, args)) return alone;
@@ -165,6 +188,7 @@ Value* GpuMath::special(llvm::IRBuilderBase& b, Operation* op, llvm::ArrayRef<Va
           return isOne ? inverse : b.CreateFMul(args[0], inverse);
         }
         if (isOne) return quick.reciprocal(b, args[1]);
+        if (dividesInLoop(op)) return quotientByInvariant(b, quick, args[0], args[1]);
         return quick.quotient(b, args[0], args[1]);
       })
       .Case<math::TanOp, math::TanhOp, math::SinhOp, math::CoshOp, math::AsinOp, math::AcosOp, math::AtanOp,

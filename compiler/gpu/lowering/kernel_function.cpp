@@ -139,12 +139,26 @@ void Emitter::createFunction(bool usesDebugRing) {
     function_->addFnAttr("nvvm.minctasm", std::to_string(programs));
   if (roles_->cluster() > 1) function_->addFnAttr("nvvm.cluster_dim", std::to_string(roles_->cluster()) + ",1,1");
   function_->addFnAttr(llvm::Attribute::NoUnwind);
+  addDimRanges();
   for (size_t i = firstMap; i < types.size(); ++i) {
     const auto n = static_cast<unsigned>(i);
     auto* map = llvm::ArrayType::get(b.getInt8Ty(), 128);
     function_->addParamAttr(n, llvm::Attribute::getWithByValType(context_, map));
     function_->addParamAttr(n, llvm::Attribute::getWithAlignment(context_, llvm::Align(64)));
     function_->addParamAttr(n, llvm::Attribute::get(context_, "nvvm.grid_constant"));
+  }
+}
+
+// A launch with a negative dim is refused: LLVM makes one comparison of `>= 0` and `< dim`.
+void Emitter::addDimRanges() {
+  const llvm::ConstantRange sizes(llvm::APInt(64, 0), llvm::APInt::getSignedMinValue(64));
+  const auto range = llvm::Attribute::get(context_, llvm::Attribute::Range, sizes);
+  unsigned slot = 0;
+  for (BlockArgument arg : kernel_.getArguments()) {
+    auto view = dyn_cast<ViewType>(arg.getType());
+    const auto rank = view ? static_cast<unsigned>(view.getRank()) : 0U;
+    for (unsigned d = 0; d < rank; ++d) function_->getArg(slot + 1 + d)->addAttr(range);
+    slot += 1 + 2 * rank;
   }
 }
 

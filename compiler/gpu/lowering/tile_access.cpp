@@ -160,10 +160,7 @@ class BoxAccess : public Access {
       int64_t extent = static_cast<int>(d) < lead_ ? 1 : layout.shape()[d - lead_];
       llvm::Value* fits = nullptr;
       if (whole_[d]) {
-        // The places of the first element where the box is inside: 2^31 at most, so that negative ones are none of
-        // them.
-        llvm::Value* places = min(b.CreateSub(view_.dims[d], e.i64(extent - 1)), e.i64(int64_t{1} << 31));
-        fits = b.CreateICmpULT(whole_[d], b.CreateTrunc(max(places, e.i64(0)), b.getInt32Ty()));
+        fits = isBelow(d, b.CreateSub(view_.dims[d], e.i64(extent - 1)));
       } else {
         fits = b.CreateICmpSLE(index_[d], b.CreateSub(view_.dims[d], e.i64(extent)));
         if (least_[d] < 0) fits = b.CreateAnd(fits, b.CreateICmpSGE(index_[d], e.i64(0)));
@@ -187,6 +184,18 @@ class BoxAccess : public Access {
     return all;
   }
 
+  /// Whether the index is one of so many places, which may be below zero: none then. Of 32 bits it is compared as such,
+  /// with 2^31 at most, so that negative ones are none of them; the number is the same for all iterations.
+  llvm::Value* isBelow(size_t d, llvm::Value* places) {
+    llvm::IRBuilder<>& b = e.b;
+    places = max(places, e.i64(0));
+    if (!whole_[d]) return b.CreateICmpULT(index_[d], places);
+    // Less a constant, a very negative one must not wrap to a large one: its address does not.
+    llvm::Value* index = whole_[d];
+    if (by_[d] < 0 && leastBase_[d] + by_[d] < INT32_MIN) index = b.CreateAdd(max(narrow_[d], e.i32(0)), e.i32(by_[d]));
+    return b.CreateICmpULT(index, b.CreateTrunc(min(places, e.i64(int64_t{1} << 31)), b.getInt32Ty()));
+  }
+
   llvm::Value* max(llvm::Value* x, llvm::Value* y) { return e.b.CreateBinaryIntrinsic(llvm::Intrinsic::smax, x, y); }
   llvm::Value* min(llvm::Value* x, llvm::Value* y) { return e.b.CreateBinaryIntrinsic(llvm::Intrinsic::smin, x, y); }
 
@@ -207,7 +216,7 @@ class BoxAccess : public Access {
     for (size_t d = 0; d < index_.size(); ++d) {
       int tileDim = static_cast<int>(d) - lead_;
       if (tileDim < 0 || layout.cover(tileDim) == 1) {
-        llvm::Value* inside = b.CreateICmpULT(index_[d], view_.dims[d]);  // negative indices are huge unsigned ones
+        llvm::Value* inside = isBelow(d, view_.dims[d]);
         uniform_ = uniform_ ? b.CreateAnd(uniform_, inside) : inside;
         continue;
       }

@@ -6,6 +6,7 @@
 #include "compiler/gpu/products/unroll_loops.h"
 
 #include "compiler/dialect/products.h"
+#include "compiler/gpu/access/access_width.h"
 #include "compiler/gpu/dot_passes.h"
 #include "mlir/Dialect/SCF/Utils/Utils.h"
 #include "mlir/IR/Matchers.h"
@@ -13,6 +14,32 @@
 
 namespace tile::ir {
 using namespace mlir;
+
+namespace {
+
+/// Of loops that count down: box places `x - (i + c)` of body c become `(x - i) - c`, as sums are. Then all bodies
+/// share an address, and the constant is in what is added to it.
+void moveConstantsLast(scf::ForOp loop) {
+  auto isPlace = [](arith::SubIOp sub) {
+    return isa<IntegerType>(sub.getType()) &&
+           llvm::all_of(sub->getUsers(), [](Operation* user) { return isa<LoadOp, StoreOp, AccumulateOp>(user); });
+  };
+  SmallVector<arith::SubIOp> places;
+  loop.getBody()->walk([&](arith::SubIOp sub) {
+    if (isPlace(sub)) places.push_back(sub);
+  });
+  for (arith::SubIOp sub : places) {
+    const auto [from, by] = withoutConstants(sub.getRhs(), INT32_MAX);
+    if (by == 0) continue;
+    OpBuilder b(sub);
+    Value base = arith::SubIOp::create(b, sub.getLoc(), sub.getLhs(), from);
+    Value constant = arith::ConstantOp::create(b, sub.getLoc(), b.getIntegerAttr(sub.getType(), -by));
+    sub.replaceAllUsesWith(arith::AddIOp::create(b, sub.getLoc(), base, constant).getResult());
+    sub.erase();
+  }
+}
+
+}  // namespace
 
 bool unrollBy(scf::ForOp loop, int64_t factor, bool anyStep, scf::ForOp* rest) {
   APInt step;
@@ -29,6 +56,9 @@ bool unrollBy(scf::ForOp loop, int64_t factor, bool anyStep, scf::ForOp* rest) {
                                              : arith::MaxSIOp::create(b, loop.getLoc(), low, high).getResult());
   }
   const auto made = loopUnrollByFactor(loop, factor);
+  if (succeeded(made))
+    for (const std::optional<scf::ForOp>& part : {made->mainLoopOp, made->epilogueLoopOp})
+      if (part) moveConstantsLast(*part);
   if (rest) *rest = succeeded(made) && made->epilogueLoopOp ? *made->epilogueLoopOp : scf::ForOp();
   return succeeded(made);
 }
