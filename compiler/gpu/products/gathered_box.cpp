@@ -189,16 +189,23 @@ class BoxRaiser {
     return isa<GatherOp>(op_) && isStoredWithin(op_->getResult(0), count.dim, *bound);
   }
 
-  void setRoom(const Bound& bound) {
+  static LinearForm roomOf(const Bound& bound) {
     LinearForm room = bound.end.plus(bound.count.scalars.scaled(-1));
     room.constant -= bound.count.first;
-    sides_[bound.count.dim].room = room;
+    return room;
   }
+  void setRoom(const Bound& bound) { sides_[bound.count.dim].room = roomOf(bound); }
+  static bool isSame(const LinearForm& a, const LinearForm& b) {
+    const LinearForm difference = a.plus(b.scaled(-1));
+    return difference.isConstant() && difference.constant == 0;
+  }
+  /// One bound for each side, which places that wrap around have said already, or the mask twice.
   bool readMask(Value mask) {
     SmallVector<Bound, 2> bounds;
     if (!boundsOf(mask, bounds)) return false;
     for (const Bound& bound : bounds) {
       Side& side = sides_[bound.count.dim];
+      if (side.bound ? *side.bound == bound : side.room && isSame(*side.room, roomOf(bound))) continue;
       if (side.room || side.bound) return false;
       side.bound = bound;
     }
