@@ -6,6 +6,7 @@
 #include "compiler/dialect/dialect.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 
 namespace tile::ir {
 using namespace mlir;
@@ -89,6 +90,11 @@ class Rules {
           return ofDivision();
         })
         .Case<arith::AndIOp>([&](auto) { return ofAnd(); })
+        .Case<arith::OrIOp>([&](auto) { return found(ofEqualOperands(), orRange(range(0), range(1))); })
+        .Case<arith::XOrIOp>([&](auto) { return found(ofEqualOperands(), xorRange(range(0), range(1))); })
+        .Case<math::CtPopOp, math::CountLeadingZerosOp, math::CountTrailingZerosOp>([&](Operation*) {
+          return found(ofEqualOperands(), wrapped({0, bits_}, bits_));
+        })
         .Case<arith::MinSIOp, arith::MinUIOp, arith::MaxSIOp, arith::MaxUIOp>([&](Operation*) { return ofMinMax(); })
         .Case<arith::SelectOp>([&](auto select) {
           const bool byElement = isa<RankedTensorType>(select.getCondition().getType()) || shape_.empty();

@@ -2,6 +2,7 @@
 #include "compiler/analysis/range.h"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 #include <optional>
 
@@ -87,6 +88,27 @@ Range andRange(Range a, Range b, unsigned bits) {
   if (a.isNonNegative()) return {0, a.max};
   if (b.isNonNegative()) return {0, b.max};
   return fullRange(bits);
+}
+
+// The largest number of as many bits as one of the range has, be it below 0 (-9 to 8: 15).
+static int64_t allBits(Range r) {
+  const auto magnitude = static_cast<uint64_t>(std::max(r.max, ~r.min));  // ~x: -1 - x, which no x lets overflow
+  return static_cast<int64_t>(std::bit_ceil(magnitude + 1) - 1);
+}
+
+Range orRange(Range a, Range b) {
+  // Bits only come: neither a number nor one with its sign gets smaller.
+  const bool both = a.isNonNegative() && b.isNonNegative();
+  const int64_t min = both ? std::max(a.min, b.min) : std::min(a.min, b.min);
+  return {min, a.max < 0 || b.max < 0 ? -1 : allBits({0, std::max(a.max, b.max)})};
+}
+
+Range xorRange(Range a, Range b) {
+  const int64_t all = allBits(join(a, b));
+  auto isNegative = [](Range r) { return r.max < 0; };
+  if ((a.isNonNegative() && b.isNonNegative()) || (isNegative(a) && isNegative(b))) return {0, all};
+  if ((a.isNonNegative() && isNegative(b)) || (isNegative(a) && b.isNonNegative())) return {~all, -1};
+  return {~all, all};
 }
 
 }  // namespace tile::ir

@@ -32,5 +32,8 @@ Range minRange(Range a, Range b);
 Range maxRange(Range a, Range b);
 /// Bitwise and, when a side is not negative.
 Range andRange(Range a, Range b, unsigned bits);
+/// Bitwise or and exclusive or, of signed numbers: as many bits as the operands have.
+Range orRange(Range a, Range b);
+Range xorRange(Range a, Range b);
 
 }  // namespace tile::ir

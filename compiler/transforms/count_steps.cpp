@@ -52,6 +52,14 @@ SmallVector<Operation*> stepsOf(BlockArgument arg, Value next) {
   return steps;
 }
 
+/// The constant that the op adds to `arg`; what it subtracts, below 0.
+std::optional<APInt> constantStep(Operation* op, Value arg) {
+  APInt by;
+  if (!isa_and_nonnull<arith::AddIOp, arith::SubIOp>(op) || op->getOperand(0) != arg) return std::nullopt;
+  if (!matchPattern(op->getOperand(1), m_ConstantInt(&by))) return std::nullopt;
+  return isa<arith::SubIOp>(op) ? -by : by;
+}
+
 class CountStepsPass : public impl::CountStepsBase<CountStepsPass> {
   void runOnOperation() override {
     SmallVector<scf::ForOp> loops;  // inner ones first: what they begin with may be carried by outer ones
@@ -107,22 +115,26 @@ class CountStepsPass : public impl::CountStepsBase<CountStepsPass> {
   /// A number that nobody reads before its step.
   static void stepAtEnd(scf::ForOp loop, unsigned number) {
     BlockArgument arg = loop.getRegionIterArg(number);
-    auto add = loop.getYieldedValues()[number].getDefiningOp<arith::AddIOp>();
-    if (!isa<IntegerType>(arg.getType()) || !add || !arg.hasOneUse() || !loop.getResult(number).use_empty()) return;
-    const bool swapped = add.getRhs() == arg;
-    if (add->getBlock() != loop.getBody() || (!swapped && add.getLhs() != arg)) return;
-    Value by = swapped ? add.getLhs() : add.getRhs();
+    Operation* next = loop.getYieldedValues()[number].getDefiningOp();
+    if (!isa<IntegerType>(arg.getType()) || !isa_and_nonnull<arith::AddIOp, arith::SubIOp>(next)) return;
+    if (!arg.hasOneUse() || !loop.getResult(number).use_empty()) return;
+    const bool subtracts = isa<arith::SubIOp>(next), swapped = !subtracts && next->getOperand(1) == arg;
+    if (next->getBlock() != loop.getBody() || (!swapped && next->getOperand(0) != arg)) return;
+    Value by = next->getOperand(swapped ? 0 : 1);
     // What is read only to be carried is as well off as it is.
-    if (!loop.isDefinedOutsideOfLoop(by) || add->hasOneUse()) return;
+    if (!loop.isDefinedOutsideOfLoop(by) || next->hasOneUse()) return;
 
     OpBuilder b(loop);
-    const Location loc = add.getLoc();
-    loop.getInitArgsMutable()[number].set(b.createOrFold<arith::AddIOp>(loc, loop.getInitArgs()[number], by));
-    add.getResult().replaceAllUsesWith(arg);
+    const Location loc = next->getLoc();
+    auto stepped = [&](Value from) {
+      return subtracts ? b.createOrFold<arith::SubIOp>(loc, from, by) : b.createOrFold<arith::AddIOp>(loc, from, by);
+    };
+    loop.getInitArgsMutable()[number].set(stepped(loop.getInitArgs()[number]));
+    next->getResult(0).replaceAllUsesWith(arg);
     Operation* yield = loop.getBody()->getTerminator();
     b.setInsertionPoint(yield);
-    yield->setOperand(number, arith::AddIOp::create(b, loc, arg, by));
-    add->erase();
+    yield->setOperand(number, stepped(arg));
+    next->erase();
   }
 
   /// A number that goes with the induction variable, and begins where that does; nobody asks for its last value.
@@ -144,19 +156,20 @@ class CountStepsPass : public impl::CountStepsBase<CountStepsPass> {
     auto type = dyn_cast<IntegerType>(arg.getType());
     auto ivType = dyn_cast<IntegerType>(loop.getInductionVar().getType());
     if (!type || !ivType || type.getWidth() < 32 || arg.use_empty() || !loop.getResult(number).use_empty()) return;
-    auto add = loop.getYieldedValues()[number].getDefiningOp<arith::AddIOp>();
-    APInt by, from, step;
-    if (!add || !(add.getLhs() == arg && matchPattern(add.getRhs(), m_ConstantInt(&by)))) return;
+    Operation* next = loop.getYieldedValues()[number].getDefiningOp();
+    const std::optional<APInt> by = constantStep(next, arg);
+    APInt from, step;
+    if (!by) return;
     if (!matchPattern(loop.getLowerBound(), m_ConstantInt(&from)) || !from.isZero()) return;
     if (!matchPattern(loop.getStep(), m_ConstantInt(&step)) || step.getSExtValue() <= 0) return;
-    if (by.getSExtValue() % step.getSExtValue() != 0) return;
+    if (by->getSExtValue() % step.getSExtValue() != 0) return;
 
     OpBuilder b = OpBuilder::atBlockBegin(loop.getBody());
-    const Location loc = add.getLoc();
+    const Location loc = next->getLoc();
     Value at = loop.getInductionVar();
     if (type.getWidth() > ivType.getWidth()) at = arith::ExtSIOp::create(b, loc, type, at);
     if (type.getWidth() < ivType.getWidth()) at = arith::TruncIOp::create(b, loc, type, at);
-    if (const int64_t times = by.getSExtValue() / step.getSExtValue(); times != 1)
+    if (const int64_t times = by->getSExtValue() / step.getSExtValue(); times != 1)
       at = arith::MulIOp::create(b, loc, at, arith::ConstantOp::create(b, loc, b.getIntegerAttr(type, times)));
     if (Value init = loop.getInitArgs()[number]; !matchPattern(init, m_Zero()))
       at = arith::AddIOp::create(b, loc, init, at);

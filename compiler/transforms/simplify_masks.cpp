@@ -1,7 +1,8 @@
 // simplify_masks.cpp - removes bounds checks that never fail: a comparison becomes a constant if the ranges of its
 // operands decide it (`arange(0, 64) < 64`), or the loop around it does (`k + arange(0, 64) < K`, where k counts by 64
 // to a multiple of 64). The canonicalizer then drops masks that are all true and erases stores under masks that are all
-// false. Likewise, a maximum of which one side is never the larger (a count and 0) becomes the other one.
+// false. Likewise, a maximum of which one side is never the larger (a count and 0) becomes the other one, and so does a
+// minimum as a bound that nothing reaches on one side (`arange(0, 64) < min(64, n)`).
 #include "compiler/analysis/facts.h"
 #include "compiler/dialect/dialect.h"
 #include "compiler/transforms/transforms.h"
@@ -66,6 +67,37 @@ bool isInsideLoop(arith::CmpIOp compare, Facts& facts) {
          isWithin(small, step, facts);
 }
 
+/// Replaces the bound `min(a, b)` by the side that may leave elements out, where the other one never does.
+void simplifyBound(arith::CmpIOp compare, Facts& facts) {
+  using P = arith::CmpIPredicate;
+  const P predicate = compare.getPredicate();
+  const bool isLeft = predicate == P::sgt || predicate == P::sge, orEqual = predicate == P::sle || predicate == P::sge;
+  if (!isLeft && predicate != P::slt && predicate != P::sle) return;
+  Value bound = compare->getOperand(isLeft ? 0 : 1);
+  const Range counts = facts.rangeOf(compare->getOperand(isLeft ? 1 : 0));
+  auto leavesNoneOut = [&](Value end) {
+    const int64_t least = facts.rangeOf(end).min;
+    return orEqual ? counts.max <= least : counts.max < least;
+  };
+  Value end = scalarOf(bound);
+  while (auto least = end.getDefiningOp<arith::MinSIOp>()) {
+    if (getElementTypeOrSelf(least.getType()).isInteger(1)) break;  // true is -1 there
+    if (leavesNoneOut(least.getRhs()))
+      end = scalarOf(least.getLhs());
+    else if (leavesNoneOut(least.getLhs()))
+      end = scalarOf(least.getRhs());
+    else
+      break;
+  }
+  if (end == scalarOf(bound)) return;
+  if (auto tile = dyn_cast<RankedTensorType>(bound.getType()); tile && end.getType() != tile) {
+    if (isa<RankedTensorType>(end.getType())) return;
+    OpBuilder builder(compare);
+    end = SplatOp::create(builder, compare.getLoc(), tile, end);
+  }
+  compare->setOperand(isLeft ? 0 : 1, end);
+}
+
 struct SimplifyMasks : impl::SimplifyMasksBase<SimplifyMasks> {
   void runOnOperation() override {
     Facts facts(getOperation());
@@ -76,6 +108,8 @@ struct SimplifyMasks : impl::SimplifyMasksBase<SimplifyMasks> {
         decided.push_back({compare, range.min != 0});
       else if (isInsideLoop(compare, facts))
         decided.push_back({compare, true});
+      else
+        simplifyBound(compare, facts);
     });
     SmallVector<std::pair<arith::MaxSIOp, unsigned>> largest;  // and which operand it is
     getOperation().walk([&](arith::MaxSIOp most) {

@@ -71,11 +71,13 @@ bool look(Tracer& t, const ScaledInput& in, bool second, Rows& out) {
   const std::string found = ", found " + type.to_string();
   if (type.dtype != DType::u8 && type.dtype != DType::f8e4m3)
     return refuse("has factors of u8 (e8m0) or f8e4m3" + found, in.scales.loc);
-  if (type.shape.rank() != 2 || type.shape[0] != out.rows || out.k % type.shape[1] != 0)
+  if (type.shape.rank() != 2 || type.shape[0] != out.rows || out.k % type.shape[1] != 0) {
+    const bool isTurned = second && type.shape.rank() == 2 && type.shape[0] == out.given.shape[0];
     return refuse("is " + size_text(out.rows, out.k) + (second ? " (columns of the product by K)" : " (rows by K)") +
                       ": its factors are " + std::to_string(out.rows) + "xG, G a divisor of " + std::to_string(out.k) +
-                      found,
+                      found + (isTurned ? "; the second operand is K by columns: trans(w)?" : ""),
                   in.scales.loc);
+  }
   out.scales = s, out.groups = type.shape[1];
   return true;
 }

@@ -266,6 +266,7 @@ TEST(Errors, ScaledProducts) {
   EXPECT_TILE_ERROR(__LINE__, "dot_scaled: inner dimensions do not agree, 32 and 64 numbers: tile<16x16xu8> and tile<32x16xu8>", [] { auto r = dot_scaled({zeros({16, 16}, u8)}, {zeros({32, 16}, u8)}); });
   EXPECT_TILE_ERROR(__LINE__, "the first operand is 16x64 (rows by K): its factors are 16xG, G a divisor of 64, found tile<16x3xu8>", [] { auto r = dot_scaled({zeros({16, 32}, u8), zeros({16, 3}, u8)}, {zeros({64, 8}, bf16)}); });
   EXPECT_TILE_ERROR(__LINE__, "the second operand is 8x64 (columns of the product by K): its factors are 8xG, G a divisor of 64, found tile<2x8xu8>", [] { auto r = dot_scaled({zeros({16, 64}, bf16)}, {zeros({32, 8}, u8), zeros({2, 8}, u8)}); });
+  EXPECT_TILE_ERROR(__LINE__, "its factors are 32xG, G a divisor of 32, found tile<16x2xu8>; the second operand is K by columns: trans(w)?", [] { auto r = dot_scaled({zeros({16, 32}, bf16)}, {zeros({16, 32}, u8), zeros({16, 2}, u8)}); });
   EXPECT_TILE_ERROR(__LINE__, "the second operand has factors of u8 (e8m0) or f8e4m3, found tile<8x2xf32>", [] { auto r = dot_scaled({zeros({16, 64}, bf16)}, {zeros({32, 8}, u8), zeros({8, 2}, f32)}); });
   EXPECT_TILE_ERROR(__LINE__, "the first operand holds one number per element, found .packed_along_k = false with tile<16x64xbf16>", [] { auto r = dot_scaled({.values = zeros({16, 64}, bf16), .packed_along_k = false}, {zeros({32, 8}, u8)}); });
   EXPECT_TILE_ERROR(__LINE__, "dot_scaled: f16 and bf16 do not mix", [] { auto r = dot_scaled({zeros({16, 64}, bf16)}, {zeros({64, 8}, f16), zeros({8, 2}, u8)}); });

@@ -137,3 +137,54 @@ func.func @read_before(%p: !tile.ptr<i32>, %first: i32, %step: i32, %n: i32) -> 
   }
   return %r#1 : i32
 }
+
+// -----
+
+// What is left gets less: a constant that is subtracted is its negative, added. Of tiles, too, and at the end of
+// iterations that begin with it.
+// CHECK-LABEL: func.func @left(
+// CHECK-SAME: %{{.*}}: !tile.ptr<i32>, %[[N:[^ ]*]]: i32, %{{.*}}: i32, %[[TILE:[^ ]*]]: tensor<64xi32>
+// CHECK: %[[FIRST:.*]] = arith.subi %[[N]], %c64_i32
+// CHECK: scf.for %[[I:[^ ]*]] = %{{.*}} : i32 {
+// CHECK: arith.muli %[[I]], %c-64_i32
+// CHECK: %[[LESS:.*]] = arith.addi %[[FIRST]], %
+// CHECK: %[[LEFT:.*]] = arith.addi %[[N]], %
+// CHECK: arith.addi %[[TILE]], %{{.*}} : tensor<64xi32>
+// CHECK: tile.scatter %[[LEFT]],
+// CHECK: tile.scatter %[[LESS]],
+// CHECK-NOT: scf.yield %
+func.func @left(%p: !tile.ptr<i32>, %n: i32, %k: i32, %tile: tensor<64xi32>) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c64 = arith.constant 64 : i32
+  %c64s = arith.constant dense<64> : tensor<64xi32>
+  %r:3 = scf.for %i = %c0 to %k step %c1 iter_args(%x = %n, %y = %n, %o = %tile) -> (i32, i32, tensor<64xi32>) : i32 {
+    %u = arith.subi %x, %c64 : i32
+    %v = arith.subi %y, %c64 : i32
+    %w = arith.subi %o, %c64s : tensor<64xi32>
+    tile.scatter %x, %p : i32, !tile.ptr<i32>
+    tile.scatter %v, %p : i32, !tile.ptr<i32>
+    tile.scatter %o, %p offsets %o : tensor<64xi32> : tensor<64xi32>, !tile.ptr<i32>
+    scf.yield %u, %v, %w : i32, i32, tensor<64xi32>
+  }
+  return
+}
+
+// -----
+
+// A number that is subtracted from another one, `64 - x`, goes to and fro.
+// CHECK-LABEL: func.func @to_and_fro(
+// CHECK: scf.for {{.*}} iter_args(%[[X:.*]] = %{{.*}}) -> (i32)
+// CHECK: %[[NEXT:.*]] = arith.subi %c64_i32, %[[X]]
+// CHECK: scf.yield %[[NEXT]]
+func.func @to_and_fro(%p: !tile.ptr<i32>, %n: i32) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c64 = arith.constant 64 : i32
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%x = %c0) -> (i32) : i32 {
+    %u = arith.subi %c64, %x : i32
+    tile.scatter %u, %p : i32, !tile.ptr<i32>
+    scf.yield %u : i32
+  }
+  return
+}

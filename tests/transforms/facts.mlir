@@ -423,3 +423,46 @@ func.func @masks(%n: i64 {tile.multiple_of = 16 : i32}) {
   %whole = arith.andi %iota, %all {facts} : tensor<64xi64>
   return
 }
+
+// Numbers put together of fields have as many bits as these.
+func.func @fields(%x: tensor<64xi32>, %y: tensor<64xi32>, %b: tensor<64xi1>) {
+  %c15 = arith.constant dense<15> : tensor<64xi32>
+  %c3 = arith.constant dense<3> : tensor<64xi32>
+  %c4 = arith.constant dense<4> : tensor<64xi32>
+  %c8 = arith.constant dense<8> : tensor<64xi32>
+  %ones = arith.constant dense<-1> : tensor<64xi32>
+  %low = arith.andi %x, %c15 : tensor<64xi32>
+  %two = arith.andi %y, %c3 : tensor<64xi32>
+  %high = arith.shli %two, %c4 : tensor<64xi32>
+  // expected-remark @+1 {{range 0 to 63}}
+  %six = arith.ori %low, %high {facts} : tensor<64xi32>
+  // expected-remark @+1 {{range 8 to 15}}
+  %above = arith.ori %low, %c8 {facts} : tensor<64xi32>
+  // expected-remark @+1 {{range 0 to 15}}
+  %turned = arith.xori %low, %c8 {facts} : tensor<64xi32>
+  // A sign extended by hand.
+  // expected-remark @+1 {{range -8 to 7}}
+  %signed = arith.subi %turned, %c8 {facts} : tensor<64xi32>
+  // Bits only come: what is below 0 stays there, and is not less than before.
+  // expected-remark @+1 {{range -4 to -1}}
+  %below = arith.subi %two, %c4 {facts} : tensor<64xi32>
+  // expected-remark @+1 {{range -4 to -1}}
+  %or = arith.ori %low, %below {facts} : tensor<64xi32>
+  // expected-remark @+1 {{range -8 to 15}}
+  %mixed = arith.ori %low, %signed {facts} : tensor<64xi32>
+  // expected-remark @+1 {{range -16 to -1}}
+  %not = arith.xori %low, %ones {facts} : tensor<64xi32>
+  // expected-remark @+1 {{range 0 to 15}}
+  %again = arith.xori %not, %below {facts} : tensor<64xi32>
+  // expected-remark @+1 {{range -16 to 15}}
+  %any = arith.xori %low, %signed {facts} : tensor<64xi32>
+  // expected-remark @+1 {{range -2147483648 to 2147483647}}
+  %all = arith.xori %x, %y {facts} : tensor<64xi32>
+  // expected-remark @+1 {{range 0 to 32}}
+  %count = math.ctpop %x {facts} : tensor<64xi32>
+  // expected-remark @+1 {{range 0 to 32}}
+  %zeros = math.ctlz %x {facts} : tensor<64xi32>
+  // expected-remark @+1 {{range 0 to 1}}
+  %one = arith.xori %b, %b {facts} : tensor<64xi1>
+  return
+}

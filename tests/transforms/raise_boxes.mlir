@@ -78,6 +78,80 @@ func.func @both(%a: !tile.ptr<f16> {tile.align = 16 : i32}, %b: !tile.ptr<f16> {
   return
 }
 
+// A pointer that goes on by half of the loop's step (two numbers in a byte), or by three quarters of it.
+// CHECK-LABEL: func.func @fractions(
+// CHECK: %[[VA:.*]] = tile.make_view %arg0
+// CHECK: %[[VB:.*]] = tile.make_view %arg1
+// CHECK: scf.for %[[I:[^ ]*]] = %c0_i32 to %{{.*}} step %c64_i32
+// CHECK-DAG: %[[HALF:.*]] = arith.divsi %[[I]], %c2_i32
+// CHECK-DAG: %[[QUARTERS:.*]] = arith.divsi %[[I]], %c4_i32
+// CHECK: tile.load %[[VA]][%{{.*}}, %[[HALF]] : i32, i32]
+// CHECK: %[[THREE:.*]] = arith.muli %[[QUARTERS]], %c3_i32
+// CHECK: tile.load %[[VB]][%{{.*}}, %[[THREE]] : i32, i32]
+// CHECK-NOT: tile.gather
+func.func @fractions(%a: !tile.ptr<f16> {tile.align = 16 : i32}, %b: !tile.ptr<f16> {tile.align = 16 : i32},
+                %from: i32, %k: i32 {tile.multiple_of = 64 : i32}, %y: !tile.ptr<f32>) attributes {tile.kernel} {
+  %c0 = arith.constant 0 : i32
+  %c64 = arith.constant 64 : i32
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %c32l = arith.constant 32 : i64
+  %c48l = arith.constant 48 : i64
+  %i64 = tile.iota : tensor<64xi32>
+  %i32 = tile.iota : tensor<32xi32>
+  %rows = tile.reshape %i64 : tensor<64xi32> -> tensor<64x1xi32>
+  %along = tile.reshape %i32 : tensor<32xi32> -> tensor<1x32xi32>
+  %ks = tile.splat %k : i32 -> tensor<64x1xi32>
+  %ao = arith.muli %rows, %ks : tensor<64x1xi32>
+  %ao2 = tile.broadcast %ao : tensor<64x1xi32> -> tensor<64x32xi32>
+  %along2 = tile.broadcast %along : tensor<1x32xi32> -> tensor<64x32xi32>
+  %off = arith.addi %ao2, %along2 : tensor<64x32xi32>
+  %sum:3 = scf.for %i = %c0 to %k step %c64 iter_args(%acc = %zero, %p = %a, %q = %b) -> (tensor<64x64xf32>, !tile.ptr<f16>, !tile.ptr<f16>) : i32 {
+    %x = tile.gather %p offsets %off : tensor<64x32xi32> : !tile.ptr<f16> -> tensor<64x32xf16>
+    %w = tile.gather %q offsets %off : tensor<64x32xi32> : !tile.ptr<f16> -> tensor<64x32xf16>
+    %t = tile.trans %w, [1, 0] : tensor<64x32xf16> -> tensor<32x64xf16>
+    %d = tile.dot %x, %t, %acc : tensor<64x32xf16>, tensor<32x64xf16> -> tensor<64x64xf32>
+    %np = tile.ptr_add %p, %c32l : !tile.ptr<f16>, i64
+    %nq = tile.ptr_add %q, %c48l : !tile.ptr<f16>, i64
+    scf.yield %d, %np, %nq : tensor<64x64xf32>, !tile.ptr<f16>, !tile.ptr<f16>
+  }
+  %ys = tile.broadcast %rows : tensor<64x1xi32> -> tensor<64x64xi32>
+  tile.scatter %sum#0, %y offsets %ys : tensor<64x64xi32> : tensor<64x64xf32>, !tile.ptr<f32>
+  return
+}
+
+// From a place that is none of the quotients' they stay.
+// CHECK-LABEL: func.func @fractions_from(
+// CHECK: tile.gather
+func.func @fractions_from(%a: !tile.ptr<f16> {tile.align = 16 : i32}, %b: !tile.ptr<f16> {tile.align = 16 : i32},
+                %from: i32, %k: i32 {tile.multiple_of = 64 : i32}, %y: !tile.ptr<f32>) attributes {tile.kernel} {
+  %c0 = arith.constant 0 : i32
+  %c64 = arith.constant 64 : i32
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %c32l = arith.constant 32 : i64
+  %c48l = arith.constant 48 : i64
+  %i64 = tile.iota : tensor<64xi32>
+  %i32 = tile.iota : tensor<32xi32>
+  %rows = tile.reshape %i64 : tensor<64xi32> -> tensor<64x1xi32>
+  %along = tile.reshape %i32 : tensor<32xi32> -> tensor<1x32xi32>
+  %ks = tile.splat %k : i32 -> tensor<64x1xi32>
+  %ao = arith.muli %rows, %ks : tensor<64x1xi32>
+  %ao2 = tile.broadcast %ao : tensor<64x1xi32> -> tensor<64x32xi32>
+  %along2 = tile.broadcast %along : tensor<1x32xi32> -> tensor<64x32xi32>
+  %off = arith.addi %ao2, %along2 : tensor<64x32xi32>
+  %sum:3 = scf.for %i = %from to %k step %c64 iter_args(%acc = %zero, %p = %a, %q = %b) -> (tensor<64x64xf32>, !tile.ptr<f16>, !tile.ptr<f16>) : i32 {
+    %x = tile.gather %p offsets %off : tensor<64x32xi32> : !tile.ptr<f16> -> tensor<64x32xf16>
+    %w = tile.gather %q offsets %off : tensor<64x32xi32> : !tile.ptr<f16> -> tensor<64x32xf16>
+    %t = tile.trans %w, [1, 0] : tensor<64x32xf16> -> tensor<32x64xf16>
+    %d = tile.dot %x, %t, %acc : tensor<64x32xf16>, tensor<32x64xf16> -> tensor<64x64xf32>
+    %np = tile.ptr_add %p, %c32l : !tile.ptr<f16>, i64
+    %nq = tile.ptr_add %q, %c48l : !tile.ptr<f16>, i64
+    scf.yield %d, %np, %nq : tensor<64x64xf32>, !tile.ptr<f16>, !tile.ptr<f16>
+  }
+  %ys = tile.broadcast %rows : tensor<64x1xi32> -> tensor<64x64xi32>
+  tile.scatter %sum#0, %y offsets %ys : tensor<64x64xi32> : tensor<64x64xf32>, !tile.ptr<f32>
+  return
+}
+
 // Every program has a matrix of its own: the heads are a dim of the view, which the launch can describe. So is what is
 // loaded in front of the loop, and what is stored behind it.
 // CHECK-LABEL: func.func @heads(

@@ -49,6 +49,108 @@ func.func @wrapped(%a: !tile.ptr<f16> {tile.align = 16 : i32}, %w: tensor<32x64x
   return
 }
 
+// A mask may say so, too: it bounds the rows where they wrap around.
+// CHECK-LABEL: func.func @wrapped_masked(
+// CHECK: %[[VIEW:.*]] = tile.make_view %arg0
+// CHECK: scf.for %[[I:.*]] = %c0_i32
+// CHECK: tile.load %[[VIEW]][%{{.*}}, %[[I]] : i32, i32]
+// CHECK-NOT: tile.gather
+func.func @wrapped_masked(%a: !tile.ptr<f16> {tile.align = 16 : i32}, %w: tensor<32x64xf16>, %m: i32, %n: i32,
+                  %k: i32 {tile.multiple_of = 16 : i32}, %y: !tile.ptr<f32>) attributes {tile.kernel} {
+  %c0 = arith.constant 0 : i32
+  %c32 = arith.constant 32 : i32
+  %c64 = arith.constant 64 : i32
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %pid = tile.program_id 0
+  %row = arith.muli %pid, %c64 : i32
+  %i64 = tile.iota : tensor<64xi32>
+  %i32 = tile.iota : tensor<32xi32>
+  %rs = tile.splat %row : i32 -> tensor<64xi32>
+  %r = arith.addi %rs, %i64 : tensor<64xi32>
+  %ms = tile.splat %m : i32 -> tensor<64xi32>
+  %around = arith.remsi %r, %ms : tensor<64xi32>
+  %rows = tile.reshape %around : tensor<64xi32> -> tensor<64x1xi32>
+  %along = tile.reshape %i32 : tensor<32xi32> -> tensor<1x32xi32>
+  %ks = tile.splat %k : i32 -> tensor<64x1xi32>
+  %ao = arith.muli %rows, %ks : tensor<64x1xi32>
+  %ao2 = tile.broadcast %ao : tensor<64x1xi32> -> tensor<64x32xi32>
+  %along2 = tile.broadcast %along : tensor<1x32xi32> -> tensor<64x32xi32>
+  %aoff = arith.addi %ao2, %along2 : tensor<64x32xi32>
+  %rows1 = tile.reshape %r : tensor<64xi32> -> tensor<64x1xi32>
+  %end = tile.splat %m : i32 -> tensor<64x1xi32>
+  %inrows = arith.cmpi slt, %rows1, %end : tensor<64x1xi32>
+  %inrows2 = tile.broadcast %inrows : tensor<64x1xi1> -> tensor<64x32xi1>
+  %c32l = arith.constant 32 : i64
+  %sum:2 = scf.for %i = %c0 to %k step %c32 iter_args(%acc = %zero, %p = %a) -> (tensor<64x64xf32>, !tile.ptr<f16>) : i32 {
+    %left = arith.subi %k, %i : i32
+    %ls = tile.splat %left : i32 -> tensor<1x32xi32>
+    %in = arith.cmpi slt, %along, %ls : tensor<1x32xi32>
+    %in2 = tile.broadcast %in : tensor<1x32xi1> -> tensor<64x32xi1>
+    %mask = arith.andi %inrows2, %in2 : tensor<64x32xi1>
+    %x = tile.gather %p offsets %aoff : tensor<64x32xi32> mask %mask : tensor<64x32xi1> : !tile.ptr<f16> -> tensor<64x32xf16>
+    %d = tile.dot %x, %w, %acc : tensor<64x32xf16>, tensor<32x64xf16> -> tensor<64x64xf32>
+    %next = tile.ptr_add %p, %c32l : !tile.ptr<f16>, i64
+    scf.yield %d, %next : tensor<64x64xf32>, !tile.ptr<f16>
+  }
+  %to = tile.reshape %r : tensor<64xi32> -> tensor<64x1xi32>
+  %ys = tile.broadcast %to : tensor<64x1xi32> -> tensor<64x64xi32>
+  %bound = tile.splat %m : i32 -> tensor<64x1xi32>
+  %inside = arith.cmpi slt, %to, %bound : tensor<64x1xi32>
+  %inside2 = tile.broadcast %inside : tensor<64x1xi1> -> tensor<64x64xi1>
+  tile.scatter %sum#0, %y offsets %ys : tensor<64x64xi32> mask %inside2 : tensor<64x64xi1> : tensor<64x64xf32>, !tile.ptr<f32>
+  return
+}
+
+// One that leaves out other rows is a second bound.
+// CHECK-LABEL: func.func @wrapped_masked_before(
+// CHECK-NOT: tile.make_view
+// CHECK: tile.gather
+func.func @wrapped_masked_before(%a: !tile.ptr<f16> {tile.align = 16 : i32}, %w: tensor<32x64xf16>, %m: i32, %n: i32,
+                  %k: i32 {tile.multiple_of = 16 : i32}, %y: !tile.ptr<f32>) attributes {tile.kernel} {
+  %c0 = arith.constant 0 : i32
+  %c32 = arith.constant 32 : i32
+  %c64 = arith.constant 64 : i32
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %pid = tile.program_id 0
+  %row = arith.muli %pid, %c64 : i32
+  %i64 = tile.iota : tensor<64xi32>
+  %i32 = tile.iota : tensor<32xi32>
+  %rs = tile.splat %row : i32 -> tensor<64xi32>
+  %r = arith.addi %rs, %i64 : tensor<64xi32>
+  %ms = tile.splat %m : i32 -> tensor<64xi32>
+  %around = arith.remsi %r, %ms : tensor<64xi32>
+  %rows = tile.reshape %around : tensor<64xi32> -> tensor<64x1xi32>
+  %along = tile.reshape %i32 : tensor<32xi32> -> tensor<1x32xi32>
+  %ks = tile.splat %k : i32 -> tensor<64x1xi32>
+  %ao = arith.muli %rows, %ks : tensor<64x1xi32>
+  %ao2 = tile.broadcast %ao : tensor<64x1xi32> -> tensor<64x32xi32>
+  %along2 = tile.broadcast %along : tensor<1x32xi32> -> tensor<64x32xi32>
+  %aoff = arith.addi %ao2, %along2 : tensor<64x32xi32>
+  %rows1 = tile.reshape %r : tensor<64xi32> -> tensor<64x1xi32>
+  %end = tile.splat %n : i32 -> tensor<64x1xi32>
+  %inrows = arith.cmpi slt, %rows1, %end : tensor<64x1xi32>
+  %inrows2 = tile.broadcast %inrows : tensor<64x1xi1> -> tensor<64x32xi1>
+  %c32l = arith.constant 32 : i64
+  %sum:2 = scf.for %i = %c0 to %k step %c32 iter_args(%acc = %zero, %p = %a) -> (tensor<64x64xf32>, !tile.ptr<f16>) : i32 {
+    %left = arith.subi %k, %i : i32
+    %ls = tile.splat %left : i32 -> tensor<1x32xi32>
+    %in = arith.cmpi slt, %along, %ls : tensor<1x32xi32>
+    %in2 = tile.broadcast %in : tensor<1x32xi1> -> tensor<64x32xi1>
+    %mask = arith.andi %inrows2, %in2 : tensor<64x32xi1>
+    %x = tile.gather %p offsets %aoff : tensor<64x32xi32> mask %mask : tensor<64x32xi1> : !tile.ptr<f16> -> tensor<64x32xf16>
+    %d = tile.dot %x, %w, %acc : tensor<64x32xf16>, tensor<32x64xf16> -> tensor<64x64xf32>
+    %next = tile.ptr_add %p, %c32l : !tile.ptr<f16>, i64
+    scf.yield %d, %next : tensor<64x64xf32>, !tile.ptr<f16>
+  }
+  %to = tile.reshape %r : tensor<64xi32> -> tensor<64x1xi32>
+  %ys = tile.broadcast %to : tensor<64x1xi32> -> tensor<64x64xi32>
+  %bound = tile.splat %m : i32 -> tensor<64x1xi32>
+  %inside = arith.cmpi slt, %to, %bound : tensor<64x1xi32>
+  %inside2 = tile.broadcast %inside : tensor<64x1xi1> -> tensor<64x64xi1>
+  tile.scatter %sum#0, %y offsets %ys : tensor<64x64xi32> mask %inside2 : tensor<64x64xi1> : tensor<64x64xf32>, !tile.ptr<f32>
+  return
+}
+
 // So are rows of which those past the end are the first one.
 // CHECK-LABEL: func.func @chosen(
 // CHECK: %[[VIEW:.*]] = tile.make_view %arg0

@@ -164,3 +164,37 @@ func.func @one_bit(%n: i32, %p: !tile.ptr<i1>) attributes {tile.kernel} {
   tile.scatter %both, %p : i1, !tile.ptr<i1>
   return
 }
+
+// -----
+
+// Of the smallest of two ends that one bounds which not all counts are in front of.
+// CHECK-LABEL: func.func @of_two(
+// CHECK-SAME: %{{.*}}: !tile.ptr<f32>, %[[N:[^ ]*]]: i32
+// CHECK: %[[IOTA:.*]] = tile.iota : tensor<64xi32>
+// CHECK: %[[END:.*]] = tile.splat %[[N]]
+// CHECK: %[[IN:.*]] = arith.cmpi slt, %[[IOTA]], %[[END]]
+// CHECK: tile.scatter {{.*}} mask %[[IN]]
+// CHECK: %[[LEAST:.*]] = arith.minsi %[[N]], %c63_i32
+// CHECK: %[[SHORT:.*]] = tile.splat %[[LEAST]]
+// CHECK: %[[SAME:.*]] = tile.splat %[[N]]
+// CHECK: %[[UPTO:.*]] = arith.cmpi sge, %[[SAME]], %[[IOTA]]
+// CHECK: tile.scatter {{.*}} mask %[[UPTO]]
+// CHECK: %[[SOME:.*]] = arith.cmpi slt, %[[IOTA]], %[[SHORT]]
+// CHECK: tile.scatter {{.*}} mask %[[SOME]]
+func.func @of_two(%p: !tile.ptr<f32>, %n: i32) {
+  %iota = tile.iota : tensor<64xi32>
+  %v = arith.constant dense<1.0> : tensor<64xf32>
+  %c64 = arith.constant 64 : i32
+  %c63 = arith.constant 63 : i32
+  %all = arith.minsi %c64, %n : i32
+  %alls = tile.splat %all : i32 -> tensor<64xi32>
+  %in = arith.cmpi slt, %iota, %alls : tensor<64xi32>
+  tile.scatter %v, %p offsets %iota : tensor<64xi32> mask %in : tensor<64xi1> : tensor<64xf32>, !tile.ptr<f32>
+  %few = arith.minsi %n, %c63 : i32
+  %fews = tile.splat %few : i32 -> tensor<64xi32>
+  %upto = arith.cmpi sge, %fews, %iota : tensor<64xi32>
+  tile.scatter %v, %p offsets %iota : tensor<64xi32> mask %upto : tensor<64xi1> : tensor<64xf32>, !tile.ptr<f32>
+  %some = arith.cmpi slt, %iota, %fews : tensor<64xi32>
+  tile.scatter %v, %p offsets %iota : tensor<64xi32> mask %some : tensor<64xi1> : tensor<64xf32>, !tile.ptr<f32>
+  return
+}

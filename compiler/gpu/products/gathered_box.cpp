@@ -13,6 +13,8 @@
 // then the same for all programs, and the launch can describe it (launch_views.h).
 #include "compiler/gpu/products/gathered_box.h"
 
+#include <numeric>
+
 #include "compiler/analysis/memory_roots.h"
 #include "compiler/gpu/access/counts.h"
 #include "compiler/gpu/access/launch_views.h"
@@ -44,6 +46,10 @@ class BoxRaiser {
  public:
   BoxRaiser(Operation* op, scf::ForOp loop, const Facts& facts)
       : op_(op), loop_(loop), facts_(facts), notNegative_(facts) {}
+  ~BoxRaiser() {  // behind what has been made of the box
+    for (Operation* op : llvm::reverse(made_))
+      if (op->use_empty()) op->erase();
+  }
 
   /// Makes the view, and the places of a box of it beside the op. Null: it is no box that is known to be one.
   Value run(RankedTensorType type, Value pointer, Value offsets, Value mask, SmallVectorImpl<Value>& places) {
@@ -189,16 +195,23 @@ class BoxRaiser {
     return isa<GatherOp>(op_) && isStoredWithin(op_->getResult(0), count.dim, *bound);
   }
 
-  void setRoom(const Bound& bound) {
+  static LinearForm roomOf(const Bound& bound) {
     LinearForm room = bound.end.plus(bound.count.scalars.scaled(-1));
     room.constant -= bound.count.first;
-    sides_[bound.count.dim].room = room;
+    return room;
   }
+  void setRoom(const Bound& bound) { sides_[bound.count.dim].room = roomOf(bound); }
+  static bool isSame(const LinearForm& a, const LinearForm& b) {
+    const LinearForm difference = a.plus(b.scaled(-1));
+    return difference.isConstant() && difference.constant == 0;
+  }
+  /// One bound for each side, which places that wrap around have said already, or the mask twice.
   bool readMask(Value mask) {
     SmallVector<Bound, 2> bounds;
     if (!boundsOf(mask, bounds)) return false;
     for (const Bound& bound : bounds) {
       Side& side = sides_[bound.count.dim];
+      if (side.bound ? *side.bound == bound : side.room && isSame(*side.room, roomOf(bound))) continue;
       if (side.room || side.bound) return false;
       side.bound = bound;
     }
@@ -253,10 +266,13 @@ class BoxRaiser {
       next = add.getPtr();
     }
     const auto step = getConstantIntValue(loop.getStep());
-    if (!step || !rows.isConstant() || !columns.isConstant() || rows.constant % *step || columns.constant % *step)
-      return false;
+    if (!step || *step <= 0 || !rows.isConstant() || !columns.isConstant()) return false;
+    const int64_t whole = std::gcd(*step, std::gcd(rows.constant, columns.constant));
     LinearForm done = sumOf(loop.getLowerBound()).scaled(-1);
-    if (behind) {
+    if (whole != *step) {  // two numbers in a byte: bytes go by halves of the step
+      if (behind || getConstantIntValue(loop.getLowerBound()) != 0) return false;
+      done.add(quotient(loop, *step / whole), 1);
+    } else if (behind) {
       for (Value bound : {loop.getUpperBound(), loop.getLowerBound()})
         if (facts_.divisibility(bound) % *step) return false;
       done = done.plus(sumOf(loop.getUpperBound()));
@@ -265,9 +281,18 @@ class BoxRaiser {
       done.add(loop.getInductionVar(), 1);
     }
     LinearForm &toRows = sides_[1 - unit_].place, &toColumns = sides_[unit_].place;
-    toRows = toRows.plus(done.scaled(rows.constant / *step));
-    toColumns = toColumns.plus(done.scaled(columns.constant / *step));
+    toRows = toRows.plus(done.scaled(rows.constant / whole));
+    toColumns = toColumns.plus(done.scaled(columns.constant / whole));
     return true;
+  }
+  /// Of the induction variable by a divisor of the loop's step, from 0 on: without rest.
+  Value quotient(scf::ForOp loop, int64_t by) {
+    OpBuilder b = OpBuilder::atBlockBegin(loop.getBody());
+    const Location loc = op_->getLoc();
+    Value at = loop.getInductionVar();
+    made_.push_back(arith::ConstantOp::create(b, loc, b.getIntegerAttr(at.getType(), by)));
+    made_.push_back(arith::DivSIOp::create(b, loc, at, made_.back()->getResult(0)));
+    return made_.back()->getResult(0);
   }
 
   /// Loops whose pointers are used behind them end where they begin, or further on. Of one that ends before that, and
@@ -434,6 +459,7 @@ class BoxRaiser {
   int unit_ = -1;
   Value stride_;
   std::optional<int64_t> strideNumber_;
+  SmallVector<Operation*> made_;       ///< numbers for places, unread where there is no box
   SmallVector<LinearForm, 1> behind_;  ///< from begin to end of loops whose pointers are used behind them
   mutable NotNegative notNegative_;
 };
@@ -446,7 +472,8 @@ LoadOp boxOfGather(GatherOp gather, scf::ForOp loop, const Facts& facts) {
   if (other && !matchPattern(other, m_PosZeroFloat()) && !matchPattern(other, m_Zero())) return {};
   auto type = dyn_cast<RankedTensorType>(gather.getType());
   SmallVector<Value> places;
-  Value view = BoxRaiser(gather, loop, facts).run(type, gather.getPtr(), gather.getOffsets(), gather.getMask(), places);
+  BoxRaiser raiser(gather, loop, facts);
+  Value view = raiser.run(type, gather.getPtr(), gather.getOffsets(), gather.getMask(), places);
   if (!view) return {};
   OpBuilder b(gather);
   return LoadOp::create(b, gather.getLoc(), type, view, places, /*pad=*/FloatAttr(), gather.getCache());
@@ -455,8 +482,8 @@ LoadOp boxOfGather(GatherOp gather, scf::ForOp loop, const Facts& facts) {
 StoreOp boxOfScatter(ScatterOp scatter, const Facts& facts) {
   auto type = dyn_cast<RankedTensorType>(scatter.getValue().getType());
   SmallVector<Value> places;
-  Value view =
-      BoxRaiser(scatter, {}, facts).run(type, scatter.getPtr(), scatter.getOffsets(), scatter.getMask(), places);
+  BoxRaiser raiser(scatter, {}, facts);
+  Value view = raiser.run(type, scatter.getPtr(), scatter.getOffsets(), scatter.getMask(), places);
   if (!view) return {};
   OpBuilder b(scatter);
   return StoreOp::create(b, scatter.getLoc(), scatter.getValue(), view, places, scatter.getCache());
