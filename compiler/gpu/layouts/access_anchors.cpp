@@ -67,7 +67,7 @@ void LayoutPlan::placeAccesses() {
   });
   auto rank = [&](Operation* op) {
     const GlobalAccess access = *accessOf(op, facts_);
-    const bool isWrite = isa<StoreOp, AccumulateOp, ScatterOp>(op) || addsToMemory(op);
+    const bool isWrite = isa<StoreOp, AccumulateOp, ScatterOp>(op) || addsToMemory(op) || updatesFew(op);
     const int turn = takesAnyLayout(op, access, facts_) ? 2 : isWrite ? 1 : 0;
     return std::tuple(turn, -tileBytes(access.tile.getType()), -access.width.aligned);
   };
