@@ -75,9 +75,14 @@ static bool isPlacedBy(Operation* op, const GlobalAccess& access, llvm::function
   return isMadeBy(gather.getOffsets(), cast<RankedTensorType>(access.tile.getType()).getNumElements(), isSuch);
 }
 
-static bool readsMemory(Operation* op) { return isa<LoadOp, GatherOp>(op); }
+/// Copies have brought what is read from shared memory before layouts are chosen.
+static bool readsMemory(Operation* op) { return isa<LoadOp, GatherOp, SmemLoadOp>(op); }
 
 bool isLookup(Operation* op, const GlobalAccess& access) { return isPlacedBy(op, access, readsMemory); }
+
+bool isLookupOfCopies(Operation* op, const GlobalAccess& access) {
+  return isPlacedBy(op, access, [](Operation* from) { return isa<SmemLoadOp>(from); });
+}
 
 bool isPlaceInSpace(Operation* op, const GlobalAccess& access) {
   return isPlacedBy(op, access, [](Operation* from) { return isa<arith::FPToSIOp, arith::FPToUIOp>(from); });

@@ -23,6 +23,8 @@ bool updatesFew(mlir::Operation* op);
 /// Whether it is a gather all of whose addresses were computed from loaded elements: neighbours are not near each
 /// other.
 bool isLookup(mlir::Operation* op, const GlobalAccess& access);
+/// Whether those elements are read from shared memory, where copies brought them.
+bool isLookupOfCopies(mlir::Operation* op, const GlobalAccess& access);
 /// Whether it is a gather whose places were computed as floats (pixels along a flow, cells of particles): neighbours
 /// mostly lie near each other, though nothing says how near.
 bool isPlaceInSpace(mlir::Operation* op, const GlobalAccess& access);

@@ -73,7 +73,10 @@ void LayoutPlan::placeAccesses() {
   };
   llvm::stable_sort(anchors, [&](Operation* a, Operation* b) { return rank(a) < rank(b); });
   for (Operation* op : anchors) {
-    const Value tile = accessOf(op, facts_)->tile;
+    const GlobalAccess access = *accessOf(op, facts_);
+    const Value tile = access.tile;
+    // What reads its places from shared memory is no access here, and reads them in vectors (placeRest).
+    if (!choices_.of(tile) && isLookupOfCopies(op, access)) continue;
     Layout best = *access_.coalescedLayout(op);
     if (auto rows = rowsWherePlaced(op, best)) best = *rows;
     auto own = choices_.of(tile);
