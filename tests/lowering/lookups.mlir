@@ -141,3 +141,33 @@ func.func @shared_words(%t: !tile.ptr<i32>, %y: !tile.view<2xi32>) attributes {t
   tile.store %i, %y[%c0, %c0 : i32, i32] : tensor<64x64xi32>, !tile.view<2xi32>
   return
 }
+
+// -----
+// Places that copies brought to shared memory are read there in vectors, whatever is looked up with them.
+// CHECK-LABEL: .entry of_copies
+// CHECK-NOT: ld.shared{{.*}}b8
+// CHECK-COUNT-2: ld.shared.v4.b32
+// CHECK-NOT: ld.shared
+// CHECK-COUNT-32: ld.global{{.*}}b16
+// CHECK-NOT: st.shared{{.*}}b16
+// CHECK-COUNT-4: st.shared.v4.b32
+// CHECK: ret;
+func.func @of_copies(%t: !tile.ptr<bf16>, %x: !tile.view<2xi8> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 16, 1>, tile.dim_multiple_of = array<i32: 64, 64>}, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c64 = arith.constant 64 : i32
+  %on = arith.constant true
+  %s = tile.smem_alloc : !tile.smem<64x64xi8, minor = 1>
+  %made = tile.smem_alloc : !tile.smem<64x64xbf16, minor = 1>
+  scf.for %i = %c0 to %n step %c1 : i32 {
+    %row = arith.muli %i, %c64 : i32
+    tile.async_copy %x[%row, %c0 : i32, i32] to %s if %on box [64, 64] : !tile.view<2xi8>, !tile.smem<64x64xi8, minor = 1>
+    tile.async_commit
+    tile.async_wait 0
+    %codes = tile.smem_load %s : !tile.smem<64x64xi8, minor = 1> -> tensor<64x64xi8>
+    %at = arith.extui %codes : tensor<64x64xi8> to tensor<64x64xi32>
+    %v = tile.gather %t offsets %at : tensor<64x64xi32> : !tile.ptr<bf16> -> tensor<64x64xbf16>
+    tile.smem_store %v, %made : tensor<64x64xbf16>, !tile.smem<64x64xbf16, minor = 1>
+  }
+  return
+}

@@ -77,3 +77,36 @@ func.func @tables(%as: !tile.ptr<i64>, %cs: !tile.ptr<i64>, %b: !tile.view<2xf16
   }
   return
 }
+
+// -----
+
+// Rows of packed numbers: half of an argument that is a multiple of 128, and that with another argument behind it. Both
+// are above 0 where the launch finds the arguments above 0.
+// CHECK-LABEL: func.func @packed
+// CHECK: producer {
+// CHECK: tile.tma_describe
+// CHECK: tile.tma_describe
+// CHECK: tile.tma_load
+// CHECK: tile.tma_load
+func.func @packed(%p: !tile.ptr<f16> {tile.align = 16 : i32}, %c: !tile.view<2xf32>, %n: i32, %k2: i32 {tile.multiple_of = 128 : i32}, %pad: i32 {tile.multiple_of = 16 : i32}) attributes {tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c2 = arith.constant 2 : i32
+  %c64 = arith.constant 64 : i32
+  %one = arith.constant 1 : i64
+  %rows = arith.constant 64 : i64
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %half = arith.divsi %k2, %c2 : i32
+  %more = arith.addi %half, %pad : i32
+  %halves = arith.extsi %half : i32 to i64
+  %padded = arith.extsi %more : i32 to i64
+  %v = tile.make_view %p, dims(%rows, %rows), strides(%halves, %one) : !tile.ptr<f16> -> !tile.view<2xf16>
+  %w = tile.make_view %p, dims(%rows, %rows), strides(%padded, %one) : !tile.ptr<f16> -> !tile.view<2xf16>
+  %r = scf.for %k = %c0 to %n step %c64 iter_args(%acc = %zero) -> (tensor<64x64xf32>) : i32 {
+    %sa = tile.load_shared %v[%c0, %k : i32, i32] box [64, 64] : !tile.view<2xf16> -> !tile.smem<64x64xf16, minor = 1>
+    %sb = tile.load_shared %w[%k, %c0 : i32, i32] box [64, 64] : !tile.view<2xf16> -> !tile.smem<64x64xf16, minor = 1>
+    %d = tile.mma wgmma_f16 k 64 warps(4, 1) %sa, %sb, %acc : !tile.smem<64x64xf16, minor = 1>, !tile.smem<64x64xf16, minor = 1> -> tensor<64x64xf32>
+    scf.yield %d : tensor<64x64xf32>
+  }
+  tile.store %r, %c[%c0, %c0 : i32, i32] : tensor<64x64xf32>, !tile.view<2xf32>
+  return
+}

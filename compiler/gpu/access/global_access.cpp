@@ -46,12 +46,9 @@ bool addsToMemory(Operation* op) {
   return add && onlyAdds(add);
 }
 
-/// Whether one of the ops that a gather's places are computed from, element by element, is such.
-static bool isPlacedBy(Operation* op, const GlobalAccess& access, llvm::function_ref<bool(Operation*)> isSuch) {
-  auto gather = dyn_cast<GatherOp>(op);
-  if (!gather || access.width.dim >= 0) return false;
-  const int64_t elements = cast<RankedTensorType>(access.tile.getType()).getNumElements();
-  SmallVector<Value> pending{gather.getOffsets()};
+/// Whether one of the ops that a tile of at least so many elements is computed from, element by element, is such.
+static bool isMadeBy(Value tile, int64_t elements, llvm::function_ref<bool(Operation*)> isSuch) {
+  SmallVector<Value> pending{tile};
   llvm::DenseSet<Value> seen;
   while (!pending.empty()) {
     Value value = pending.pop_back_val();
@@ -71,12 +68,34 @@ static bool isPlacedBy(Operation* op, const GlobalAccess& access, llvm::function
   return false;
 }
 
-bool isLookup(Operation* op, const GlobalAccess& access) {
-  return isPlacedBy(op, access, [](Operation* from) { return isa<LoadOp, GatherOp>(from); });
+/// The same of a gather's places.
+static bool isPlacedBy(Operation* op, const GlobalAccess& access, llvm::function_ref<bool(Operation*)> isSuch) {
+  auto gather = dyn_cast<GatherOp>(op);
+  if (!gather || access.width.dim >= 0) return false;
+  return isMadeBy(gather.getOffsets(), cast<RankedTensorType>(access.tile.getType()).getNumElements(), isSuch);
+}
+
+/// Copies have brought what is read from shared memory before layouts are chosen.
+static bool readsMemory(Operation* op) { return isa<LoadOp, GatherOp, SmemLoadOp>(op); }
+
+bool isLookup(Operation* op, const GlobalAccess& access) { return isPlacedBy(op, access, readsMemory); }
+
+bool isLookupOfCopies(Operation* op, const GlobalAccess& access) {
+  return isPlacedBy(op, access, [](Operation* from) { return isa<SmemLoadOp>(from); });
 }
 
 bool isPlaceInSpace(Operation* op, const GlobalAccess& access) {
   return isPlacedBy(op, access, [](Operation* from) { return isa<arith::FPToSIOp, arith::FPToUIOp>(from); });
+}
+
+bool updatesFew(Operation* op) {
+  return llvm::TypeSwitch<Operation*, bool>(op)
+      .Case<AtomicRmwOp, AtomicCasOp>([](auto update) {
+        const Value mask = update.getMask();
+        auto type = mask ? dyn_cast<RankedTensorType>(mask.getType()) : RankedTensorType();
+        return type && update.getResult().use_empty() && isMadeBy(mask, type.getNumElements(), readsMemory);
+      })
+      .Default(false);
 }
 
 bool takesAnyLayout(Operation* op, const GlobalAccess& access, const Facts& facts) {

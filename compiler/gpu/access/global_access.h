@@ -17,9 +17,14 @@ std::optional<GlobalAccess> accessOf(mlir::Operation* op, const Facts& facts);
 
 /// Whether it is an atomic whose result is not used: then the layout of its value matters.
 bool addsToMemory(mlir::Operation* op);
+/// Whether it is an atomic without a use of its result, for elements that were chosen by what was loaded: few, it
+/// seems, so that it is a write that any threads can do. One for all elements, whatever it does, wants whole lines.
+bool updatesFew(mlir::Operation* op);
 /// Whether it is a gather all of whose addresses were computed from loaded elements: neighbours are not near each
 /// other.
 bool isLookup(mlir::Operation* op, const GlobalAccess& access);
+/// Whether those elements are read from shared memory, where copies brought them.
+bool isLookupOfCopies(mlir::Operation* op, const GlobalAccess& access);
 /// Whether it is a gather whose places were computed as floats (pixels along a flow, cells of particles): neighbours
 /// mostly lie near each other, though nothing says how near.
 bool isPlaceInSpace(mlir::Operation* op, const GlobalAccess& access);

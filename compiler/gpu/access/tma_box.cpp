@@ -3,6 +3,7 @@
 
 #include "compiler/abi_params.h"
 #include "compiler/gpu/access/launch_views.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 
 namespace tile::ir {
 using namespace mlir;
@@ -110,9 +111,15 @@ bool isPositive(Value stride, MakeViewOp made, const Facts& facts, SmallVectorIm
     const BlockArgument arg = argumentOf(of.getView());
     return arg && !hasNoBulkCopies(arg);
   }
-  if (auto product = value.getDefiningOp<arith::MulIOp>())
-    return isPositive(product.getLhs(), made, facts, relied) && isPositive(product.getRhs(), made, facts, relied);
-  return false;
+  // Of a multiple of a number that is no smaller than the divisor; 0 is none where the dividend is positive.
+  if (auto quotient = value.getDefiningOp<arith::DivSIOp>()) {
+    const auto by = getConstantIntValue(quotient.getRhs());
+    return by && *by > 0 && facts.divisibility(quotient.getLhs()) >= *by &&
+           isPositive(quotient.getLhs(), made, facts, relied);
+  }
+  Operation* op = value.getDefiningOp();
+  return isa_and_nonnull<arith::AddIOp, arith::MulIOp>(op) &&
+         llvm::all_of(op->getOperands(), [&](Value v) { return isPositive(v, made, facts, relied); });
 }
 
 /// There is a loop that reads from the view, which is not made in it.

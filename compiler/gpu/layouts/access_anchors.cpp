@@ -67,13 +67,16 @@ void LayoutPlan::placeAccesses() {
   });
   auto rank = [&](Operation* op) {
     const GlobalAccess access = *accessOf(op, facts_);
-    const bool isWrite = isa<StoreOp, AccumulateOp, ScatterOp>(op) || addsToMemory(op);
+    const bool isWrite = isa<StoreOp, AccumulateOp, ScatterOp>(op) || addsToMemory(op) || updatesFew(op);
     const int turn = takesAnyLayout(op, access, facts_) ? 2 : isWrite ? 1 : 0;
     return std::tuple(turn, -tileBytes(access.tile.getType()), -access.width.aligned);
   };
   llvm::stable_sort(anchors, [&](Operation* a, Operation* b) { return rank(a) < rank(b); });
   for (Operation* op : anchors) {
-    const Value tile = accessOf(op, facts_)->tile;
+    const GlobalAccess access = *accessOf(op, facts_);
+    const Value tile = access.tile;
+    // What reads its places from shared memory is no access here, and reads them in vectors (placeRest).
+    if (!choices_.of(tile) && isLookupOfCopies(op, access)) continue;
     Layout best = *access_.coalescedLayout(op);
     if (auto rows = rowsWherePlaced(op, best)) best = *rows;
     auto own = choices_.of(tile);
