@@ -39,25 +39,28 @@ std::vector<Exchanges> exchangesInRuns(ArrayRef<TakeOp> takes, int numWarps, int
     SmallVector<TakeOp> takes;
     SmallVector<int64_t> distances;
   };
-  std::map<layout::Shape, Steps> sorts;
+  std::map<std::pair<layout::Shape, int>, Steps> sorts;  // by shape and axis
   for (TakeOp take : takes) {
     const layout::Shape shape = shapeOf(take.getResult());
-    if (shapeOf(take.getSource()) != shape || take.getAxis() + 1 != shape.size()) continue;
+    if (shapeOf(take.getSource()) != shape) continue;
     const auto far = distanceOfPartners(take);
     if (!far) continue;
-    sorts[shape].takes.push_back(take);
-    sorts[shape].distances.push_back(*far);
+    Steps& steps = sorts[{shape, static_cast<int>(take.getAxis())}];
+    steps.takes.push_back(take);
+    steps.distances.push_back(*far);
   }
   std::vector<Exchanges> all;
-  for (auto& [shape, steps] : sorts) {
+  for (auto& [sorted, steps] : sorts) {
+    const auto& [shape, axis] = sorted;
     int64_t elements = 1;
     for (int64_t size : shape) elements *= size;
     int64_t run = std::min(kMostRun, elements / (int64_t{numWarps} * numLanes));
-    while (run > 1 && shape.back() % run != 0) run /= 2;
-    const auto near = llvm::count_if(steps.distances, [&](int64_t far) { return far < run; });
+    while (run > 1 && shape[axis] % run != 0) run /= 2;
+    const auto near = llvm::count_if(steps.distances, [run](int64_t far) { return far < run; });
     if (run <= 1 || static_cast<size_t>(near) <= kFewSteps) continue;
-    std::vector<int> order;  // dims from fastest to slowest
-    for (int dim = static_cast<int>(shape.size()) - 1; dim >= 0; --dim) order.push_back(dim);
+    std::vector<int> order{axis};  // dims from fastest to slowest
+    for (int dim = static_cast<int>(shape.size()) - 1; dim >= 0; --dim)
+      if (dim != axis) order.push_back(dim);
     const layout::Layout layout = layout::blocked(shape, static_cast<int>(run), order, numWarps, numLanes);
     if (!layout.isPadded()) all.push_back({std::move(steps.takes), layout});
   }
