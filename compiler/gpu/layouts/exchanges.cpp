@@ -32,32 +32,42 @@ std::optional<int64_t> distanceOfPartners(TakeOp take) {
 
 }  // namespace
 
+// How many elements of the axis a thread holds: all of a short one, so that no step leaves it, where it would have as
+// many elements anyway; else runs, as what is sorted is mostly read from memory first.
+static int64_t runOf(int64_t axis, int64_t perThread) {
+  constexpr int64_t kShort = 64, kMostRun = 16;
+  int64_t run = axis <= std::min(kShort, perThread) ? axis : std::min(kMostRun, perThread);
+  while (run > 1 && axis % run != 0) run /= 2;
+  return run;
+}
+
 std::vector<Exchanges> exchangesInRuns(ArrayRef<TakeOp> takes, int numWarps, int numLanes) {
-  constexpr int64_t kMostRun = 16;  // elements: what is sorted is mostly read from memory first
   constexpr size_t kFewSteps = 4;
   struct Steps {
     SmallVector<TakeOp> takes;
     SmallVector<int64_t> distances;
   };
-  std::map<layout::Shape, Steps> sorts;
+  std::map<std::pair<layout::Shape, int>, Steps> sorts;  // by shape and axis
   for (TakeOp take : takes) {
     const layout::Shape shape = shapeOf(take.getResult());
-    if (shapeOf(take.getSource()) != shape || take.getAxis() + 1 != shape.size()) continue;
+    if (shapeOf(take.getSource()) != shape) continue;
     const auto far = distanceOfPartners(take);
     if (!far) continue;
-    sorts[shape].takes.push_back(take);
-    sorts[shape].distances.push_back(*far);
+    Steps& steps = sorts[{shape, static_cast<int>(take.getAxis())}];
+    steps.takes.push_back(take);
+    steps.distances.push_back(*far);
   }
   std::vector<Exchanges> all;
-  for (auto& [shape, steps] : sorts) {
+  for (auto& [sorted, steps] : sorts) {
+    const auto& [shape, axis] = sorted;
     int64_t elements = 1;
     for (int64_t size : shape) elements *= size;
-    int64_t run = std::min(kMostRun, elements / (int64_t{numWarps} * numLanes));
-    while (run > 1 && shape.back() % run != 0) run /= 2;
-    const auto near = llvm::count_if(steps.distances, [&](int64_t far) { return far < run; });
+    const int64_t run = runOf(shape[axis], elements / (int64_t{numWarps} * numLanes));
+    const auto near = llvm::count_if(steps.distances, [run](int64_t far) { return far < run; });
     if (run <= 1 || static_cast<size_t>(near) <= kFewSteps) continue;
-    std::vector<int> order;  // dims from fastest to slowest
-    for (int dim = static_cast<int>(shape.size()) - 1; dim >= 0; --dim) order.push_back(dim);
+    std::vector<int> order{axis};  // dims from fastest to slowest
+    for (int dim = static_cast<int>(shape.size()) - 1; dim >= 0; --dim)
+      if (dim != axis) order.push_back(dim);
     const layout::Layout layout = layout::blocked(shape, static_cast<int>(run), order, numWarps, numLanes);
     if (!layout.isPadded()) all.push_back({std::move(steps.takes), layout});
   }

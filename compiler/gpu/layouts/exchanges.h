@@ -13,7 +13,7 @@ struct Exchanges {
   llvm::SmallVector<TakeOp> takes;
   layout::Layout layout;
 };
-/// Finds sorts among `takes`: exchanges along the last axis of tiles of one shape, more than a few of them between near
+/// Finds sorts among `takes`: exchanges along one axis of tiles of one shape, more than a few of them between near
 /// partners.
 std::vector<Exchanges> exchangesInRuns(llvm::ArrayRef<TakeOp> takes, int numWarps, int numLanes);
 
