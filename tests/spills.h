@@ -4,6 +4,6 @@ namespace tile::testing {
 
 /// Bytes of spills that are not an accident: ptxas trades a few words (addresses across a loop, for an occupancy step,
 /// a moment in which several wide loads are on their way) on its own.
-inline constexpr int kFewSpilledBytes = 40;
+inline constexpr int kFewSpilledBytes = 24;
 
 }  // namespace tile::testing
