@@ -243,7 +243,8 @@ class Fetcher {
       const RankedTensorType type = tileType(gather.getResult());
       if (!type) continue;
       const bool isOfRows = type.getRank() <= 1 && isa<FloatType>(type.getElementType());
-      if ((isOfRows || (loads.contains(gather) && isSmall(gather))) && isKnownEarly(gather, loop)) all.push_back(gather);
+      const bool isFactor = isOfRows || (loads.contains(gather) && isSmall(gather));
+      if (isFactor && isKnownEarly(gather, loop)) all.push_back(gather);
     }
     return all;
   }
