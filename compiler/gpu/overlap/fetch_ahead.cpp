@@ -5,8 +5,8 @@
 //            looked up) is copied to shared memory, where copies run ahead, and read back from there.
 //         2. Such loads that cannot be copied stay loads into registers, one iteration early (load_ahead.h); of
 //            gathers, those of words that several elements share. The same goes for boxes that a loop of products
-//            updates in place, moving by whole boxes (`y += a b`, block by block), and for vectors gathered beside
-//            operands (factors of rows).
+//            updates in place, moving by whole boxes (`y += a b`, block by block), and for small tiles gathered beside
+//            operands (factors of rows and groups, zero points).
 //         3. In a loop without products whose `tile.stages` asks for copies in flight, all loads are copied.
 //         4. Where such a loop gathers at addresses that it loads, or under flags that it loads (a filter reads one
 //            column before it reads the rows that pass), these addresses or flags are loaded an iteration early: one
