@@ -110,7 +110,10 @@ class FactsBuilder {
     };
     if (isIntegerType(arg.getType())) {
       AxisFacts axis = constantAxis(shapeOfType(arg.getType()), number("tile.multiple_of"));
-      set(arg, axis, fullRange(integerBits(arg.getType())));
+      Range range = fullRange(integerBits(arg.getType()));
+      if (auto attr = func.getArgAttrOfType<IntegerAttr>(n, kAtLeastAttr)) range.min = attr.getInt();
+      if (auto attr = func.getArgAttrOfType<IntegerAttr>(n, kAtMostAttr)) range.max = attr.getInt();
+      set(arg, axis, range);
     } else if (isa<PtrType>(arg.getType())) {
       facts_.align_[arg] = std::max(elementBytes(arg.getType()), number("tile.align"));
     } else if (auto type = dyn_cast<ViewType>(arg.getType())) {

@@ -25,6 +25,9 @@ struct AxisFacts {
 /// Divisibility reported for zero: a power of two larger than any alignment of interest.
 inline constexpr int64_t kZeroDivisibility = int64_t{1} << 30;
 
+/// Ends of an integer argument, of the kernel's.
+inline constexpr llvm::StringLiteral kAtLeastAttr = "tile.at_least", kAtMostAttr = "tile.at_most";
+
 /// What is known about a view value.
 struct ViewFacts {
   int64_t align = 1;                       ///< bytes

@@ -74,7 +74,9 @@ class Rules {
         .Case<AssumeOp>([&](auto a) {
           AxisFacts r = axis(0);
           for (int64_t& d : r.divisibility) d = std::max(d, powerOfTwoIn(a.getMultipleOf()));
-          return found(r, range(0));
+          const Range all = fullRange(bits_);
+          const Range promised{a.getAtLeast().value_or(all.min), a.getAtMost().value_or(all.max)};
+          return found(r, common(range(0), promised).value_or(range(0)));
         })
         .Case<arith::AddIOp>([&](auto o) {
           return found(addAxis(axis(0), axis(1)), exact(o, addRange(range(0), range(1), width(o))));

@@ -44,6 +44,10 @@ Range multiplesIn(Range r, int64_t divisor) {
 }
 
 Range join(Range a, Range b) { return {std::min(a.min, b.min), std::max(a.max, b.max)}; }
+std::optional<Range> common(Range a, Range b) {
+  const Range both{std::max(a.min, b.min), std::min(a.max, b.max)};
+  return both.min <= both.max ? std::optional(both) : std::nullopt;
+}
 
 Range addRange(Range a, Range b, unsigned bits) {
   auto low = add(a.min, b.min), high = add(a.max, b.max);

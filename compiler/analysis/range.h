@@ -2,6 +2,7 @@
 // everything.
 #pragma once
 #include <cstdint>
+#include <optional>
 
 namespace tile::ir {
 
@@ -21,6 +22,8 @@ Range wrapped(Range r, unsigned bits);
 /// From the first multiple of the divisor inside to the last; the range itself where there is none.
 Range multiplesIn(Range r, int64_t divisor);
 Range join(Range a, Range b);
+/// What is in both; nullopt: nothing.
+std::optional<Range> common(Range a, Range b);
 
 Range addRange(Range a, Range b, unsigned bits);
 Range subRange(Range a, Range b, unsigned bits);

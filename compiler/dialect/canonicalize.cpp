@@ -213,7 +213,8 @@ OpFoldResult CatOp::fold(FoldAdaptor) {
 }
 
 OpFoldResult AssumeOp::fold(FoldAdaptor adaptor) {
-  if (getMultipleOf() == 1 || adaptor.getValue()) return getValue();
+  const bool saysNothing = getMultipleOf() == 1 && !getAtLeastAttr() && !getAtMostAttr();
+  if (saysNothing || adaptor.getValue()) return getValue();
   return {};
 }
 

@@ -392,11 +392,12 @@ def Tile_InlineAsmOp : Tile_Op<"inline_asm", [DeclareOpInterfaceMethods<MemoryEf
 
 // ---- hints and debugging
 def Tile_AssumeOp : Tile_Op<"assume", [Pure, AllTypesMatch<["value", "result"]>]> {
-  let summary = "the value, with the promise that every element is a multiple of `multiple_of`";
-  let arguments = (ins Tile_IntLike:$value, ConfinedAttr<I64Attr, [IntPositive]>:$multiple_of);
+  let summary = "the value, with the promise that every element is a multiple of `multiple_of`, and lies between two ends";
+  let arguments = (ins Tile_IntLike:$value, ConfinedAttr<I64Attr, [IntPositive]>:$multiple_of,
+                       OptionalAttr<I64Attr>:$at_least, OptionalAttr<I64Attr>:$at_most);
   let results = (outs Tile_IntLike:$result);
   let hasFolder = 1;
-  let assemblyFormat = "$value `multiple_of` $multiple_of attr-dict `:` type($value)";
+  let assemblyFormat = "$value `multiple_of` $multiple_of (`from` $at_least^)? (`to` $at_most^)? attr-dict `:` type($value)";
 }
 def Tile_AssumeTrueOp : Tile_Op<"assume_true", [MemoryEffects<[MemWrite]>]> {
   let summary = "promise that a scalar condition holds";

@@ -46,6 +46,11 @@ def FoldArguments : Pass<"tile-fold-arguments", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect"];
 }
 
+def KeepPromises : Pass<"tile-keep-promises", "::mlir::func::FuncOp"> {
+  let summary = "what conditions that are assumed say of numbers goes with the numbers";
+  let dependentDialects = ["::tile::ir::TileDialect"];
+}
+
 def ChooseForms : Pass<"tile-choose-forms", "::mlir::func::FuncOp"> {
   let summary = "inline assembly, or the form given for hosts, is chosen";
   let options = [Option<"host", "host", "bool", "false", "the target is a host">];

@@ -13,6 +13,7 @@ void addTilePasses(mlir::OpPassManager& passes, bool forHost) {
   passes.addPass(createFoldArguments());
   passes.addPass(mlir::createCanonicalizerPass());
   passes.addPass(mlir::createCSEPass());
+  passes.addPass(createKeepPromises());  // where equal numbers are one
   passes.addPass(createCarryElements());
   passes.addPass(createCountWhiles());  // before anything looks for loops
   passes.addPass(createNestLoops());    // before anything looks at what a loop carries

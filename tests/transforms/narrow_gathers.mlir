@@ -49,7 +49,7 @@ func.func @nibbles(%w: !tile.ptr<i8> {tile.align = 16 : i32}, %s: !tile.ptr<f16>
   return
 }
 
-// Where neighbours lie next to each other along the other dim, words are shared as they are.
+// Where words of 32 bits lie next to each other along the other dim, they are shared as they are.
 // CHECK-LABEL: func.func @rows_of_words
 // CHECK: tile.gather %arg0 offsets %{{.*}} : tensor<64x128xi32> : !tile.ptr<i32> -> tensor<64x128xi32>
 func.func @rows_of_words(%w: !tile.ptr<i32> {tile.align = 16 : i32}, %y: !tile.view<2xi32>, %row: i32 {tile.multiple_of = 16 : i32})
@@ -68,6 +68,30 @@ func.func @rows_of_words(%w: !tile.ptr<i32> {tile.align = 16 : i32}, %y: !tile.v
   %place = arith.addi %down, %across : tensor<64x128xi32>
   %x = tile.gather %w offsets %place : tensor<64x128xi32> : !tile.ptr<i32> -> tensor<64x128xi32>
   tile.store %x, %y[%c0, %c0 : i32, i32] : tensor<64x128xi32>, !tile.view<2xi32>
+  return
+}
+
+// Rows that k share are read once where elements of a row lie next to each other, too.
+// CHECK-LABEL: func.func @rows_of_bytes
+// CHECK: %[[BYTES:.*]] = tile.gather %arg0 offsets %{{.*}} : tensor<8x128xi32> : !tile.ptr<i8> -> tensor<8x128xi8>
+// CHECK: tile.reshape %[[BYTES]] : tensor<8x128xi8> -> tensor<8x1x128xi8>
+// CHECK: tile.broadcast %{{.*}} -> tensor<8x8x128xi8>
+func.func @rows_of_bytes(%w: !tile.ptr<i8> {tile.align = 16 : i32}, %y: !tile.view<2xi8>, %row: i32 {tile.multiple_of = 16 : i32})
+    attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %eight = arith.constant dense<8> : tensor<64x1xi32>
+  %i = tile.iota : tensor<64xi32>
+  %j = tile.iota : tensor<128xi32>
+  %rows = tile.reshape %i : tensor<64xi32> -> tensor<64x1xi32>
+  %word = arith.divsi %rows, %eight : tensor<64x1xi32>
+  %length = tile.splat %row : i32 -> tensor<64x1xi32>
+  %starts = arith.muli %word, %length : tensor<64x1xi32>
+  %down = tile.broadcast %starts : tensor<64x1xi32> -> tensor<64x128xi32>
+  %columns = tile.reshape %j : tensor<128xi32> -> tensor<1x128xi32>
+  %across = tile.broadcast %columns : tensor<1x128xi32> -> tensor<64x128xi32>
+  %place = arith.addi %down, %across : tensor<64x128xi32>
+  %x = tile.gather %w offsets %place : tensor<64x128xi32> : !tile.ptr<i8> -> tensor<64x128xi8>
+  tile.store %x, %y[%c0, %c0 : i32, i32] : tensor<64x128xi8>, !tile.view<2xi8>
   return
 }
 

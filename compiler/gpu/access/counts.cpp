@@ -2,6 +2,7 @@
 #include "compiler/gpu/access/counts.h"
 
 #include "compiler/dialect/dialect.h"
+#include "compiler/dialect/tiles.h"
 #include "compiler/lowering/elementwise.h"
 #include "llvm/ADT/DenseSet.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -192,6 +193,10 @@ class Followed {
       return all(trans.getResult(), static_cast<int>(at - trans.getPermutation().begin()));
     }
     if (isa<BroadcastOp>(op)) return type.getDimSize(dim) > 1 && all(op->getResult(0), dim);
+    if (auto reshape = dyn_cast<ReshapeOp>(op)) {
+      const auto to = sourceDim(tileType(reshape.getResult()).getShape(), type.getShape(), dim);
+      return to && type.getDimSize(dim) > 1 && all(reshape.getResult(), static_cast<int>(*to));
+    }
     if (auto yield = dyn_cast<scf::YieldOp>(op)) {
       auto loop = dyn_cast<scf::ForOp>(yield->getParentOp());
       const unsigned n = use.getOperandNumber();

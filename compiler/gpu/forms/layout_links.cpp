@@ -19,6 +19,44 @@ void addTiles(SmallVector<Value>& into, ValueRange values) {
     if (value && isTile(value)) into.push_back(value);
 }
 
+/// Whether what is computed of the tile, element by element, loses a dim.
+bool isFlattened(Value tile, int depth = 0) {
+  constexpr int kDeepest = 8;
+  return llvm::any_of(tile.getUsers(), [&](Operation* user) {
+    if (auto reshape = dyn_cast<ReshapeOp>(user))
+      return reshape.getType().getRank() < reshape.getSource().getType().getRank();
+    return depth < kDeepest && isElementwise(user) && user->getNumResults() == 1 &&
+           isFlattened(user->getResult(0), depth + 1);
+  });
+}
+
+/// Of a tile computed of one that is loaded, element by element: the bits that were loaded of each.
+unsigned loadedBits(Value tile) {
+  Operation* op = tile.getDefiningOp();
+  while (op && (isElementwise(op) || isa<ReshapeOp>(op)) && op->getNumOperands() > 0) {
+    tile = op->getOperand(0);
+    op = tile.getDefiningOp();
+  }
+  return tileType(tile).getElementTypeBitWidth();
+}
+
+/// The only dim along which the op repeats elements, if it does so a few times and the copies become neighbours (the
+/// numbers in a byte, which are best read by words). Copies of a matrix that meet another one are as well kept by the
+/// threads that add them up, and words of eight numbers by threads that have the same columns of several.
+std::optional<int> dimOfFewCopies(BroadcastOp broadcast) {
+  constexpr int64_t kMost = 8;
+  if (!isFlattened(broadcast.getResult())) return std::nullopt;
+  if (loadedBits(broadcast.getSource()) >= 32) return std::nullopt;
+  const layout::Shape small = shapeOf(broadcast.getSource()), large = shapeOf(broadcast.getResult());
+  std::optional<int> repeated;
+  for (int dim = 0; dim < static_cast<int>(large.size()); ++dim) {
+    if (small[dim] == large[dim]) continue;
+    if (repeated || large[dim] > kMost) return std::nullopt;
+    repeated = dim;
+  }
+  return repeated;
+}
+
 }  // namespace
 
 SmallVector<Value> sameLayout(Operation* op) {
@@ -80,6 +118,12 @@ void visitLinks(Operation* op, llvm::function_ref<void(Value from, Value to, Map
       .Case<BroadcastOp>([&](BroadcastOp broadcast) {
         visit(broadcast.getResult(), broadcast.getSource(),
               [&](const Layout& l) { return std::optional(sourceLayout(broadcast, l)); });
+        if (const auto dim = dimOfFewCopies(broadcast))
+          visit(broadcast.getSource(), broadcast.getResult(), [&](const Layout& l) -> std::optional<Layout> {
+            // Copies inside of threads are too many where threads have copies of each other.
+            if (l.regReplicas() * l.laneReplicas() * l.warpReplicas() > 1) return std::nullopt;
+            return layout::repeatedLayout(l, *dim, static_cast<int>(shapeOf(broadcast.getResult())[*dim]));
+          });
       })
       .Case<TransOp>([&](TransOp trans) {
         std::vector<int> forward(trans.getPermutation().begin(), trans.getPermutation().end()), back(forward.size());

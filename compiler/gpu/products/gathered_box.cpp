@@ -141,7 +141,6 @@ class BoxRaiser {
       Operation* wrap = replacesRows(v) ? v.getDefiningOp() : nullptr;
       const std::optional<Count> count = countOf(wrap ? wrap->getOperand(isa<arith::SelectOp>(wrap) ? 1 : 0) : v, dim);
       if (!count || std::exchange(seen[count->dim], true)) return false;
-      if (!wrap && !count->scalars.isConstant()) return false;
       Side& side = sides_[count->dim];
       side.first = count->first + count->scalars.constant;
       side.place = count->scalars;
