@@ -139,3 +139,30 @@ func.func @promised(%p: !tile.ptr<f16> {tile.align = 16 : i32}, %list: !tile.ptr
   tile.store %r, %c[%c0, %c0 : i32, i32] : tensor<64x64xf32>, !tile.view<2xf32>
   return
 }
+
+// -----
+
+// A stride from memory that is promised to be positive.
+// CHECK-LABEL: func.func @stride_promised(
+// CHECK: %[[VIEW:.*]] = tile.make_view
+// CHECK: tile.tma_load %[[VIEW]]
+func.func @stride_promised(%p: !tile.ptr<f16> {tile.align = 16 : i32}, %list: !tile.ptr<i32>, %b: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}, %c: !tile.view<2xf32>, %n: i32) attributes {tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c64 = arith.constant 64 : i32
+  %one = arith.constant 1 : i64
+  %rows = arith.constant 64 : i64
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %read = tile.gather %list : !tile.ptr<i32> -> i32
+  %positive = tile.assume %read multiple_of 1 from 1 to 2147483647 : i32
+  %steps = arith.muli %positive, %c64 : i32
+  %ld = arith.extsi %steps : i32 to i64
+  %v = tile.make_view %p, dims(%rows, %rows), strides(%ld, %one) : !tile.ptr<f16> -> !tile.view<2xf16>
+  %r = scf.for %k = %c0 to %n step %c64 iter_args(%acc = %zero) -> (tensor<64x64xf32>) : i32 {
+    %sa = tile.load_shared %v[%c0, %k : i32, i32] box [64, 64] : !tile.view<2xf16> -> !tile.smem<64x64xf16, minor = 1>
+    %sb = tile.load_shared %b[%k, %c0 : i32, i32] box [64, 64] : !tile.view<2xf16> -> !tile.smem<64x64xf16, minor = 1>
+    %d = tile.mma wgmma_f16 k 64 warps(4, 1) %sa, %sb, %acc : !tile.smem<64x64xf16, minor = 1>, !tile.smem<64x64xf16, minor = 1> -> tensor<64x64xf32>
+    scf.yield %d : tensor<64x64xf32>
+  }
+  tile.store %r, %c[%c0, %c0 : i32, i32] : tensor<64x64xf32>, !tile.view<2xf32>
+  return
+}

@@ -315,7 +315,7 @@ func.func @stride_unknown(%p: !tile.ptr<f16> {tile.align = 16 : i32}, %list: !ti
   %ld = arith.extsi %steps : i32 to i64
   %v = tile.make_view %p, dims(%rows, %rows), strides(%ld, %one) : !tile.ptr<f16> -> !tile.view<2xf16>
   %r = scf.for %k = %c0 to %n step %c64 iter_args(%acc = %zero) -> (tensor<64x64xf32>) : i32 {
-    // expected-remark @+1 {{no producer warps: stride 0 of the view is not known to be positive (multiple_of(max(stride, 1), n) is)}}
+    // expected-remark @+1 {{no producer warps: stride 0 of the view is not known to be positive (assume(stride > 0) says so)}}
     %sa = tile.load_shared %v[%c0, %k : i32, i32] box [64, 64] : !tile.view<2xf16> -> !tile.smem<64x64xf16, minor = 1>
     %sb = tile.load_shared %b[%k, %c0 : i32, i32] box [64, 64] : !tile.view<2xf16> -> !tile.smem<64x64xf16, minor = 1>
     %d = tile.mma wgmma_f16 k 64 warps(4, 1) %sa, %sb, %acc : !tile.smem<64x64xf16, minor = 1>, !tile.smem<64x64xf16, minor = 1> -> tensor<64x64xf32>
@@ -340,7 +340,7 @@ func.func @stride_of_little(%p: !tile.ptr<f16> {tile.align = 16 : i32}, %few: i3
   %ld = arith.extsi %steps : i32 to i64
   %v = tile.make_view %p, dims(%rows, %rows), strides(%ld, %one) : !tile.ptr<f16> -> !tile.view<2xf16>
   %r = scf.for %k = %c0 to %n step %c64 iter_args(%acc = %zero) -> (tensor<64x64xf32>) : i32 {
-    // expected-remark @+1 {{no producer warps: stride 0 of the view is not known to be positive (multiple_of(max(stride, 1), n) is)}}
+    // expected-remark @+1 {{no producer warps: stride 0 of the view is not known to be positive (assume(stride > 0) says so)}}
     %sa = tile.load_shared %v[%c0, %k : i32, i32] box [64, 64] : !tile.view<2xf16> -> !tile.smem<64x64xf16, minor = 1>
     %sb = tile.load_shared %b[%k, %c0 : i32, i32] box [64, 64] : !tile.view<2xf16> -> !tile.smem<64x64xf16, minor = 1>
     %d = tile.mma wgmma_f16 k 64 warps(4, 1) %sa, %sb, %acc : !tile.smem<64x64xf16, minor = 1>, !tile.smem<64x64xf16, minor = 1> -> tensor<64x64xf32>

@@ -248,7 +248,7 @@ class BoxFinder {
       for (auto [d, stride] : llvm::enumerate(made.getStrides()))
         if (static_cast<int>(d) != unit_ && !isPositive(stride, made, facts_, positive_))
           return refuse("stride " + llvm::Twine(d) +
-                        " of the view is not known to be positive (multiple_of(max(stride, 1), n) is)");
+                        " of the view is not known to be positive (assume(stride > 0) says so)");
     }
     // Bulk stores write whole units of 16 bytes: one that straddles the view's edge would write past it (seen on an
     // H200).
