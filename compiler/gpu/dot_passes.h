@@ -22,7 +22,7 @@ std::unique_ptr<mlir::Pass> createListStepsPass();
 /// On a kernel: matrices that it gathers have become boxes of views, which are good for nothing but roles.
 inline constexpr llvm::StringLiteral kRaisedBoxesAttr = "tile.raised_boxes";
 /// Matrices that loops of products gather become boxes of views, where bulk copies can load all of them.
-std::unique_ptr<mlir::Pass> createRaiseBoxesPass();
+std::unique_ptr<mlir::Pass> createRaiseBoxesPass(OptionsOf options);
 /// Atomics whose order nobody can see become relaxed.
 std::unique_ptr<mlir::Pass> createRelaxAtomicsPass();
 /// Transposes products whose second operand is widened on its way, for engines of warpgroups.

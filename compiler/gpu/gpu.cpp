@@ -16,7 +16,7 @@ void addProductPasses(mlir::OpPassManager& passes, const Target& target, const C
   auto targetOf = [&target]() -> const Target& { return target; };
   auto optionsOf = [&options]() -> const CompileOptions& { return options; };
   passes.addPass(createRelaxAtomicsPass());
-  if (target.hasTma && options.useTma && options.raiseBoxes) passes.addPass(createRaiseBoxesPass());
+  if (target.hasTma && options.useTma && options.raiseBoxes) passes.addPass(createRaiseBoxesPass(optionsOf));
   passes.addPass(createListStepsPass());
   if (target.hasWgmma) passes.addPass(createTurnProductsPass(targetOf));
   passes.addPass(createPlaceOperandsPass(targetOf, optionsOf));
@@ -68,7 +68,7 @@ void addGpuPasses(mlir::OpPassManager& passes, const Target& target, const Compi
 
 void registerGpuPasses(std::function<const Target&()> target, std::function<const CompileOptions&()> options) {
   mlir::registerPass([] { return createRelaxAtomicsPass(); });
-  mlir::registerPass([] { return createRaiseBoxesPass(); });
+  mlir::registerPass([=] { return createRaiseBoxesPass(options); });
   mlir::registerPass([] { return createListStepsPass(); });
   mlir::registerPass([=] { return createTurnProductsPass(target); });
   mlir::registerPass([=] { return createPlaceOperandsPass(target, options); });

@@ -7,17 +7,10 @@
 //
 // Of bytes that were read through (x + 0, 1, 2, ...) / 2 neighbours then lie next to each other: whole words are read.
 // Rows of bytes that several share are boxes, which can be copied ahead, where every row is read once. Words of 32 bits
-// are shared inside a thread as they are (access_layout.cpp): eight rows made of a row of words by the threads that
-// multiply them were slower in five of seven kernels, fed by copies ahead or not (H200, products of 4 bits).
-#include <numeric>
-
-#include "compiler/analysis/facts.h"
-#include "compiler/dialect/dialect.h"
+// are shared inside a thread as they are (access_layout.cpp), unless copies ahead decide (raise_boxes.cpp).
 #include "compiler/dialect/tiles.h"
+#include "compiler/transforms/narrowed_gather.h"
 #include "compiler/transforms/transforms.h"
-#include "llvm/ADT/DenseMap.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/IR/Matchers.h"
 #include "mlir/Pass/Pass.h"
 
 namespace tile::ir {
@@ -26,125 +19,6 @@ namespace tile::ir {
 using namespace mlir;
 
 namespace {
-
-/// Every `step`-th element of tiles along a dim, as operations on smaller tiles.
-class EveryOther {
- public:
-  EveryOther(OpBuilder& b, const Facts& facts, int64_t step) : b_(b), facts_(facts), step_(step) {}
-
-  /// Null: not to be had without the whole tile. Every tile is made once: sums of sums would be 2^depth operations.
-  Value of(Value tile, int64_t dim, int depth = 0) {
-    const std::pair key(tile, dim);
-    if (auto it = made_.find(key); it != made_.end()) return it->second;
-    const Value few = make(tile, dim, depth);
-    made_[key] = few;
-    return few;
-  }
-
- private:
-  Value make(Value tile, int64_t dim, int depth) {
-    constexpr int kDeepest = 32;
-    if (!isTile(tile)) return tile;  // the condition of a choice
-    RankedTensorType type = tileType(tile);
-    Operation* op = depth < kDeepest ? tile.getDefiningOp() : nullptr;
-    if (!op) return {};
-    SmallVector<int64_t> shape(type.getShape());
-    shape[dim] /= step_;
-    const RankedTensorType small = type.clone(shape);
-    DenseElementsAttr constant;
-    if (matchPattern(tile, m_Constant(&constant)))
-      return constant.isSplat() ? arith::ConstantOp::create(b_, op->getLoc(), constant.resizeSplat(small)) : Value();
-    if (auto splat = dyn_cast<SplatOp>(op)) return SplatOp::create(b_, op->getLoc(), small, splat.getValue());
-    if (auto iota = dyn_cast<IotaOp>(op)) {
-      if (iota.getStart() != 0) return {};
-      const Value places = IotaOp::create(b_, op->getLoc(), small, uint64_t{0});
-      return arith::MulIOp::create(b_, op->getLoc(), places, number(step_, small, op->getLoc()));
-    }
-    if (auto broadcast = dyn_cast<BroadcastOp>(op)) {
-      Value source = broadcast.getSource();
-      if (tileType(source).getDimSize(dim) != 1) source = of(source, dim, depth + 1);
-      return source ? BroadcastOp::create(b_, op->getLoc(), small, source) : Value();
-    }
-    if (auto reshape = dyn_cast<ReshapeOp>(op)) {
-      const auto from = sourceDim(tileType(reshape.getSource()).getShape(), type.getShape(), dim);
-      const Value source = from ? of(reshape.getSource(), *from, depth + 1) : Value();
-      return source ? ReshapeOp::create(b_, op->getLoc(), small, source) : Value();
-    }
-    if (!op->hasTrait<OpTrait::Elementwise>() || !isPure(op) || op->getNumResults() != 1) return {};
-    SmallVector<Value> operands;
-    for (Value operand : op->getOperands()) {
-      operands.push_back(of(operand, dim, depth + 1));
-      if (!operands.back()) return {};
-    }
-    if (isa<arith::DivSIOp, arith::DivUIOp>(op))
-      if (Value exact = quotient(op, operands)) return exact;
-    // Bounds in steps of their own: neighbours that are in bounds together are known to be.
-    if (isa<arith::CmpIOp>(op) && llvm::all_of(op->getOperands(), [&](Value v) { return isWhole(v); }))
-      if (const Value left = divided(operands[0], step_), right = left ? divided(operands[1], step_) : Value(); right)
-        operands = {left, right};
-    OperationState state(op->getLoc(), op->getName(), operands, small, op->getAttrs());
-    return b_.create(state)->getResult(0);
-  }
-
-  Value number(int64_t value, RankedTensorType type, Location loc) {
-    const auto attr = DenseElementsAttr::get(type, b_.getIntegerAttr(type.getElementType(), value));
-    return arith::ConstantOp::create(b_, loc, attr);
-  }
-
-  /// Whether the value's parts can be divided one by one: it is one, or a sum that has not wrapped.
-  bool isWhole(Value value) const {
-    Value part = value;
-    while (isa_and_nonnull<BroadcastOp, ReshapeOp>(part.getDefiningOp())) part = part.getDefiningOp()->getOperand(0);
-    return part.getDefiningOp<SplatOp>() || facts_.rangeOf(value).isNonNegative();
-  }
-
-  /// The quotient by a constant that divides every part of the dividend; null: it does not.
-  Value quotient(Operation* division, ArrayRef<Value> operands) {
-    APInt by;
-    if (!matchPattern(operands[1], m_ConstantInt(&by)) || !by.isStrictlyPositive() || by.getActiveBits() > 31)
-      return {};
-    // Without a sign only what has none: the parts are divided with theirs.
-    const Value dividend = division->getOperand(0);
-    const bool isUnsigned = isa<arith::DivUIOp>(division);
-    if (isUnsigned ? !facts_.rangeOf(dividend).isNonNegative() : !isWhole(dividend)) return {};
-    return divided(operands[0], by.getSExtValue());
-  }
-  Value divided(Value dividend, int64_t by) {
-    Operation* op = dividend.getDefiningOp();
-    if (!op) return {};
-    if (auto splat = dyn_cast<SplatOp>(op)) {
-      const Value x = splat.getValue();
-      if (facts_.divisibility(x) % by != 0) return {};
-      const Value d = arith::ConstantOp::create(b_, op->getLoc(), b_.getIntegerAttr(x.getType(), by));
-      const Value less = arith::DivSIOp::create(b_, op->getLoc(), x, d);
-      return SplatOp::create(b_, op->getLoc(), dividend.getType(), less);
-    }
-    APInt factor;
-    if (matchPattern(dividend, m_ConstantInt(&factor)) && isTile(dividend)) {
-      const int64_t value = factor.getSExtValue();
-      return value % by == 0 ? number(value / by, tileType(dividend), op->getLoc()) : Value();
-    }
-    if (isa<arith::MulIOp>(op) && op->getOperand(0).getDefiningOp<IotaOp>() &&
-        matchPattern(op->getOperand(1), m_ConstantInt(&factor)) && factor.getSExtValue() % by == 0) {
-      const int64_t rest = factor.getSExtValue() / by;
-      if (rest == 1) return op->getOperand(0);
-      return arith::MulIOp::create(b_, op->getLoc(), op->getOperand(0), number(rest, tileType(dividend), op->getLoc()));
-    }
-    if (auto reshape = dyn_cast<ReshapeOp>(op)) {
-      const Value source = divided(reshape.getSource(), by);
-      return source ? ReshapeOp::create(b_, op->getLoc(), tileType(dividend), source) : Value();
-    }
-    if (!isa<arith::AddIOp>(op)) return {};
-    const Value left = divided(op->getOperand(0), by);
-    const Value right = left ? divided(op->getOperand(1), by) : Value();
-    return right ? arith::AddIOp::create(b_, op->getLoc(), left, right) : Value();
-  }
-
-  OpBuilder& b_;
-  const Facts& facts_;
-  const int64_t step_;
-  llvm::DenseMap<std::pair<Value, int64_t>, Value> made_;  ///< by the whole tile and the dim
-};
 
 class NarrowGathersPass : public impl::NarrowGathersBase<NarrowGathersPass> {
   void runOnOperation() override {
@@ -158,35 +32,20 @@ class NarrowGathersPass : public impl::NarrowGathersBase<NarrowGathersPass> {
     const Facts facts(getOperation());
     for (GatherOp gather : gathers) {
       const AxisFacts offsets = facts.of(gather.getOffsets());
+      const bool isWord = tileType(gather.getResult()).getElementTypeBitWidth() >= 32;
       for (int64_t dim : {0, 1}) {
-        const bool isWord = tileType(gather.getResult()).getElementTypeBitWidth() >= 32;
         const bool isShared = isWord && (dim == 1 || offsets.contiguity[1] > 1);
-        if (offsets.contiguity[dim] > 1 || (dim == 1 && offsets.contiguity[0] > 1)) continue;
-        int64_t alike = offsets.constancy[dim];
-        if (gather.getMask()) alike = std::gcd(alike, facts.of(gather.getMask()).constancy[dim]);
-        if (alike > 1 && !isShared && narrow(gather, dim, alike, facts)) break;
+        if (isShared || offsets.contiguity[dim] > 1 || (dim == 1 && offsets.contiguity[0] > 1)) continue;
+        const int64_t alike = sharedAlong(gather, dim, facts);
+        if (alike > 1 && narrow(gather, dim, alike, facts)) break;
       }
     }
   }
 
   static bool narrow(GatherOp gather, int64_t dim, int64_t alike, const Facts& facts) {
-    OpBuilder b(gather);
-    EveryOther few(b, facts, alike);
-    const Value offsets = few.of(gather.getOffsets(), dim);
-    if (!offsets) return false;
-    const Value mask = gather.getMask() ? few.of(gather.getMask(), dim) : Value();
-    if (gather.getMask() && !mask) return false;
-    const Location loc = gather.getLoc();
-    const auto whole = cast<RankedTensorType>(gather.getResult().getType());
-    SmallVector<int64_t> shape(whole.getShape());
-    shape[dim] /= alike;
-    Value tile =
-        GatherOp::create(b, loc, whole.clone(shape), gather.getPtr(), offsets, mask, Value(), gather.getCache());
-    shape.insert(shape.begin() + dim + 1, 1);
-    tile = ReshapeOp::create(b, loc, whole.clone(shape), tile);
-    shape[dim + 1] = alike;
-    tile = BroadcastOp::create(b, loc, whole.clone(shape), tile);
-    gather.getResult().replaceAllUsesWith(ReshapeOp::create(b, loc, whole, tile).getResult());
+    const std::optional<NarrowedGather> narrowed = narrowedGather(gather, dim, alike, facts);
+    if (!narrowed) return false;
+    gather.getResult().replaceAllUsesWith(narrowed->repeated);
     gather.erase();
     return true;
   }
