@@ -4,13 +4,21 @@
 #include <cstdint>
 #include <optional>
 
-#include "mlir/IR/Value.h"
+#include "compiler/analysis/facts.h"
 
 namespace tile::ir {
 
-/// The dim along which neighbours lie nearest to each other, several in a line of memory; -1: none is known to be so.
-int nearestDim(mlir::Value offsets, int elementBytes);
-/// How far apart most neighbours along a dim are, in elements; nullopt: not known.
-std::optional<int64_t> stepAlong(mlir::Value offsets, int64_t dim);
+/// How far apart neighbours are: `elements`, or a multiple of that, which the launch tells.
+struct Apart {
+  int64_t elements = 0;
+  bool isKnown = true;
+};
+
+/// The dim along which neighbours lie nearest to each other, several in a line of memory. Where no dim is known to be
+/// so, and those of the last one have a sector each (a stride of the launch that is a multiple of 16), another one along
+/// which they may be. Else -1.
+int nearestDim(mlir::Value offsets, int elementBytes, const Facts& facts);
+/// How far apart most neighbours along a dim are; nullopt: not known.
+std::optional<Apart> stepAlong(mlir::Value offsets, int64_t dim, const Facts& facts);
 
 }  // namespace tile::ir

@@ -66,3 +66,57 @@ func.func @few(%at: tensor<128x1xi32, #own>, %p: !tile.ptr<i32>, %y: !tile.ptr<i
   tile.scatter %c, %y offsets %places : tensor<128x1xi32, #rows> : tensor<128x1xi64, #rows>, !tile.ptr<i64>
   return
 }
+
+// -----
+
+// What a product's result is added to is stored as it was loaded: the result alone is exchanged.
+#lines = #tile.layout<64x64 regs [1:8*1, 0:4*16] lanes [1:8*8, 0:4*1] warps [0:4*4]>
+#sums = #tile.layout<64x64 regs [1:2*1, 0:2*8, 1:8*8] lanes [1:4*2, 0:8*1] warps [0:4*16]>
+// CHECK-LABEL: func.func @there_and_back(
+// CHECK: %[[OLD:.*]] = tile.gather
+// CHECK-NOT: tile.convert
+// CHECK: %[[T:.*]] = arith.truncf
+// CHECK-NEXT: %[[C:.*]] = tile.convert %[[T]] : tensor<64x64xbf16,
+// CHECK-NEXT: %[[SUM:.*]] = arith.addf %[[C]], %[[OLD]] :
+// CHECK: %[[HALF:.*]] = arith.mulf %[[SUM]], %{{.*}} :
+// CHECK-NEXT: tile.scatter %[[HALF]],
+// CHECK-NOT: tile.convert
+// CHECK: return
+func.func @there_and_back(%at: tensor<64x64xi32, #lines>, %s: tensor<64x64xf32, #sums>, %p: !tile.ptr<bf16>) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %half = arith.constant dense<0.5> : tensor<64x64xbf16, #sums>
+  %old = tile.gather %p offsets %at : tensor<64x64xi32, #lines> : !tile.ptr<bf16> -> tensor<64x64xbf16, #lines>
+  %there = tile.convert %old : tensor<64x64xbf16, #lines> -> tensor<64x64xbf16, #sums>
+  %t = arith.truncf %s : tensor<64x64xf32, #sums> to tensor<64x64xbf16, #sums>
+  %sum = arith.addf %t, %there : tensor<64x64xbf16, #sums>
+  %scaled = arith.mulf %sum, %half : tensor<64x64xbf16, #sums>
+  %back = tile.convert %scaled : tensor<64x64xbf16, #sums> -> tensor<64x64xbf16, #lines>
+  tile.scatter %back, %p offsets %at : tensor<64x64xi32, #lines> : tensor<64x64xbf16, #lines>, !tile.ptr<bf16>
+  return
+}
+
+// -----
+
+// Two narrow exchanges do not become a wide one, nor is done without one that others need.
+#lines = #tile.layout<64x64 regs [1:8*1, 0:4*16] lanes [1:8*8, 0:4*1] warps [0:4*4]>
+#sums = #tile.layout<64x64 regs [1:2*1, 0:2*8, 1:8*8] lanes [1:4*2, 0:8*1] warps [0:4*16]>
+// CHECK-LABEL: func.func @kept(
+// CHECK-COUNT-4: tile.convert %{{.*}} : tensor<64x64xbf16,
+// CHECK-NOT: tile.convert
+// CHECK: return
+func.func @kept(%at: tensor<64x64xi32, #lines>, %to: tensor<64x64xi32, #sums>, %s: tensor<64x64xf32, #sums>, %p: !tile.ptr<bf16>, %q: !tile.ptr<bf16>) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %old = tile.gather %p offsets %at : tensor<64x64xi32, #lines> : !tile.ptr<bf16> -> tensor<64x64xbf16, #lines>
+  %there = tile.convert %old : tensor<64x64xbf16, #lines> -> tensor<64x64xbf16, #sums>
+  %w = arith.extf %there : tensor<64x64xbf16, #sums> to tensor<64x64xf32, #sums>
+  %sum = arith.addf %s, %w : tensor<64x64xf32, #sums>
+  %t = arith.truncf %sum : tensor<64x64xf32, #sums> to tensor<64x64xbf16, #sums>
+  %back = tile.convert %t : tensor<64x64xbf16, #sums> -> tensor<64x64xbf16, #lines>
+  tile.scatter %back, %p offsets %at : tensor<64x64xi32, #lines> : tensor<64x64xbf16, #lines>, !tile.ptr<bf16>
+  %other = tile.gather %q offsets %at : tensor<64x64xi32, #lines> : !tile.ptr<bf16> -> tensor<64x64xbf16, #lines>
+  %needed = tile.convert %other : tensor<64x64xbf16, #lines> -> tensor<64x64xbf16, #sums>
+  tile.scatter %needed, %p offsets %to : tensor<64x64xi32, #sums> : tensor<64x64xbf16, #sums>, !tile.ptr<bf16>
+  %r = arith.truncf %s : tensor<64x64xf32, #sums> to tensor<64x64xbf16, #sums>
+  %both = arith.addf %r, %needed : tensor<64x64xbf16, #sums>
+  %last = tile.convert %both : tensor<64x64xbf16, #sums> -> tensor<64x64xbf16, #lines>
+  tile.scatter %last, %q offsets %at : tensor<64x64xi32, #lines> : tensor<64x64xbf16, #lines>, !tile.ptr<bf16>
+  return
+}

@@ -121,3 +121,50 @@ func.func @made_in_a_loop(%x: !tile.ptr<f16> {tile.align = 16 : i32}, %y: !tile.
   tile.store %v, %y[%c0, %c0 : i32, i32] : tensor<32x64xf16>, !tile.view<2 x f16>
   return
 }
+
+// -----
+
+// Strides that the launch tells: rows of which each has a sector for itself are nobody's neighbours, numbers along the
+// other dim may be (a weight every 9 numbers again).
+// CHECK-LABEL: func.func @launched
+// CHECK: tile.gather %arg0 offsets {{.*}} -> tensor<32x64xf16, #tile.layout<32x64 regs [1:16*4] lanes [0:32*1] warps [1:4*1]>>
+func.func @launched(%w: !tile.ptr<f16>, %y: !tile.view<2 x f16>, %row: i32 {tile.multiple_of = 16 : i32}, %step: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c = tile.iota : tensor<32xi32>
+  %o = tile.iota : tensor<64xi32>
+  %steps = tile.splat %step : i32 -> tensor<32xi32>
+  %far = tile.splat %row : i32 -> tensor<64xi32>
+  %cs = arith.muli %c, %steps : tensor<32xi32>
+  %os = arith.muli %far, %o : tensor<64xi32>
+  %o2 = tile.reshape %os : tensor<64xi32> -> tensor<1x64xi32>
+  %rows = tile.broadcast %o2 : tensor<1x64xi32> -> tensor<32x64xi32>
+  %c2 = tile.reshape %cs : tensor<32xi32> -> tensor<32x1xi32>
+  %columns = tile.broadcast %c2 : tensor<32x1xi32> -> tensor<32x64xi32>
+  %at = arith.addi %rows, %columns : tensor<32x64xi32>
+  %x = tile.gather %w offsets %at : tensor<32x64xi32> : !tile.ptr<f16> -> tensor<32x64xf16>
+  tile.store %x, %y[%c0, %c0 : i32, i32] : tensor<32x64xf16>, !tile.view<2 x f16>
+  return
+}
+
+// -----
+
+// Rows of 8 numbers may share sectors: the last dim, as always.
+// CHECK-LABEL: func.func @both_may
+// CHECK: tile.gather %arg0 offsets {{.*}} lanes [1:32*1] warps [0:4*1]>>
+func.func @both_may(%w: !tile.ptr<f16>, %y: !tile.view<2 x f16>, %row: i32 {tile.multiple_of = 8 : i32}, %step: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c = tile.iota : tensor<32xi32>
+  %o = tile.iota : tensor<64xi32>
+  %steps = tile.splat %step : i32 -> tensor<32xi32>
+  %near = tile.splat %row : i32 -> tensor<64xi32>
+  %cs = arith.muli %c, %steps : tensor<32xi32>
+  %os = arith.muli %near, %o : tensor<64xi32>
+  %o2 = tile.reshape %os : tensor<64xi32> -> tensor<1x64xi32>
+  %rows = tile.broadcast %o2 : tensor<1x64xi32> -> tensor<32x64xi32>
+  %c2 = tile.reshape %cs : tensor<32xi32> -> tensor<32x1xi32>
+  %columns = tile.broadcast %c2 : tensor<32x1xi32> -> tensor<32x64xi32>
+  %at = arith.addi %rows, %columns : tensor<32x64xi32>
+  %x = tile.gather %w offsets %at : tensor<32x64xi32> : !tile.ptr<f16> -> tensor<32x64xf16>
+  tile.store %x, %y[%c0, %c0 : i32, i32] : tensor<32x64xf16>, !tile.view<2 x f16>
+  return
+}

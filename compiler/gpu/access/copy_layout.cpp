@@ -2,6 +2,7 @@
 #include "compiler/gpu/access/copy_layout.h"
 
 #include "compiler/analysis/diagonals.h"
+#include "compiler/analysis/neighbours.h"
 
 namespace tile::ir {
 using namespace mlir;
@@ -43,6 +44,15 @@ int gatherBytes(Value ptr, Value offsets, Value mask, SmemType type, const Facts
   chunk.divides(axis.divisibility[minor] * eb);
   if (mask) chunk.divides(facts.of(mask).constancy[minor] * eb);
   return std::max<int>(chunk.bytes(), static_cast<int>(eb));
+}
+
+/// Whether lanes that have two elements side by side, and read one after the other, read about as many lines at a time
+/// as lanes that have one: elements next to each other, each in a line of its own, or anywhere.
+bool mayReadInPairs(AsyncGatherOp op, int minor, const Facts& facts) {
+  constexpr int64_t kLine = 128;  // bytes
+  const auto apart = stepAlong(op.getOffsets(), minor, facts);
+  if (!apart || (apart->isKnown && std::abs(apart->elements) <= 1)) return true;
+  return std::abs(apart->elements) * op.getTarget().getType().elementBytes() >= kLine;
 }
 
 }  // namespace
@@ -97,7 +107,7 @@ layout::Layout asyncGatherLayout(AsyncGatherOp op, const Facts& facts, int numWa
   int vector = static_cast<int>(copyBytes(op, facts) / type.elementBytes());
   // Two elements of 16 bits that a thread reads one by one are one word for the buffer.
   if (vector == 1 && type.elementBytes() == 2 && shape[minor] % kWordsOfWarp == 0) {
-    vector = 2;
+    vector = mayReadInPairs(op, minor, facts) ? 2 : 1;
     // Of a block of rows and columns whose diagonals are the same elements few need to be read.
     const auto diagonals = diagonalsOf(op.getOffsets());
     const int rows = static_cast<int>(shape[1 - minor]) / numWarps;

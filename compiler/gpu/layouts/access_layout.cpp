@@ -100,7 +100,7 @@ std::optional<Layout> AccessLayouts::coalescedLayout(Operation* op) const {
   if (const int64_t run = fastest < 0 || vector == 1 ? runOfPlaces(op, facts_) : 1; run > 1)
     vector = static_cast<int>(run), fastest = 0;
   if (fastest < 0)
-    if (Value offsets = offsetsOf(op)) fastest = nearestDim(offsets, elementBytes(access->tile.getType()));
+    if (Value offsets = offsetsOf(op)) fastest = nearestDim(offsets, elementBytes(access->tile.getType()), facts_);
   vector = shareOf(tileType(access->tile).getNumElements(), vector);
   const int bytes = elementBytes(access->tile.getType());
   constexpr int kWord = 4;

@@ -65,7 +65,8 @@ int64_t runOfPlaces(Operation* op, const Facts& facts) {
     if (other == gather || llvm::any_of(placesOf(other), isShared)) ++gathers;
   });
   const int bytes = elementBytes(type);
-  const int64_t step = std::max<int64_t>(1, std::abs(stepAlong(gather.getOffsets(), 0).value_or(1)));
+  const auto apart = stepAlong(gather.getOffsets(), 0, facts);
+  const int64_t step = apart && apart->isKnown ? std::max<int64_t>(1, std::abs(apart->elements)) : 1;
   auto lines = [&](int64_t run) {
     return double(std::min<int64_t>(32, llvm::divideCeil(32 * run * step * bytes, kLineBytes)));
   };

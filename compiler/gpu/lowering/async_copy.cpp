@@ -188,6 +188,30 @@ Value* boxPosition(Emitter& e, const Axis& axis, Value* at) {
   return b.CreateTrunc(position, b.getInt32Ty());
 }
 
+/// Through registers an iteration that needs no copy any more takes as long as the others: loops inside of others, of
+/// few iterations mostly (channels of each tap), leave it out. (A branch costs registers.)
+bool isLeftOut(AsyncGatherOp op) {
+  auto loop = op->getParentOfType<mlir::LoopLikeOpInterface>();
+  return op.getEnable() && loop && loop->getParentOfType<mlir::LoopLikeOpInterface>();
+}
+
+/// By another copy through registers, without conditions for all of it, and with nothing between them that touches
+/// memory: the ends of groups of copies are none of theirs.
+bool isFollowed(Emitter& e, mlir::Operation* op) {
+  auto isPassed = [](mlir::Operation* between) {
+    return mlir::isa<AsyncCommitOp, SmemAllocOp>(between) ||
+           (between->getNumRegions() == 0 && mlir::isMemoryEffectFree(between));
+  };
+  mlir::Operation* next = op->getNextNode();
+  while (next && isPassed(next)) next = next->getNextNode();
+  auto isNarrow = [&](auto copy) {
+    return copy.getTarget().getType().elementBytes() < 4 && copyBytes(copy, e.facts()) < 4;
+  };
+  if (auto copy = mlir::dyn_cast_or_null<AsyncCopyOp>(next)) return isNarrow(copy);
+  auto gather = mlir::dyn_cast_or_null<AsyncGatherOp>(next);
+  return gather && isNarrow(gather) && !isLeftOut(gather);
+}
+
 /// Emits one copy of a box.
 class BoxCopy {
  public:
@@ -296,18 +320,10 @@ class BoxCopy {
         copier.copy(target, second, readSecond, nullptr, write, /*isSecond=*/true);
       }
     }
-    copier.finish(chunk_ < 4 && isFollowed());
+    copier.finish(chunk_ < 4 && isFollowed(e_, op_));
   }
 
  private:
-  /// By another copy through registers, with nothing between them that touches memory.
-  bool isFollowed() {
-    mlir::Operation* next = op_->getNextNode();
-    while (next && next->getNumRegions() == 0 && mlir::isMemoryEffectFree(next)) next = next->getNextNode();
-    auto copy = mlir::dyn_cast_or_null<AsyncCopyOp>(next);
-    return copy && copy.getTarget().getType().elementBytes() < 4 && copyBytes(copy, e_.facts()) < 4;
-  }
-
   /// Rows and columns of threads.
   std::pair<int, int> threadGrid(int64_t boxRows, int64_t chunksPerRow) const {
     // More lanes read longer runs, but the swizzle keeps only eight rows of the buffer in different banks (H200, f32: a
@@ -461,24 +477,21 @@ LogicalResult emitAsyncGather(Emitter& e, AsyncGatherOp op) {
     copier.readWholeIf(e.andAll({enable, mask[low], mask[high]}));
   }
   Value* first = e.isFirstReplica(layout);  // small tiles have fewer chunks than there are threads
-  // Through registers an iteration that needs no copy any more takes as long as the others: loops inside of others, of
-  // few iterations mostly (channels of each tap), leave it out. (A branch costs registers.)
-  auto loop = op->getParentOfType<mlir::LoopLikeOpInterface>();
-  const bool isLeftOut = enable && perChunk * eb < 4 && loop && loop->getParentOfType<mlir::LoopLikeOpInterface>();
-  emitIf(e, isLeftOut ? enable : nullptr, [&] {
+  const bool isBranch = perChunk * eb < 4 && isLeftOut(op);
+  emitIf(e, isBranch ? enable : nullptr, [&] {
     for (int reg = 0; reg < layout.numRegs(); reg += perChunk) {
       if (layout.isRegPadding(reg)) continue;
       layout::Coord coord = layout.regCoord(reg);
       const int64_t diagonal = diagonals ? coord[0] * (*diagonals)[0] + coord[1] * (*diagonals)[1] : 0;
       Value* source = start ? e.b.CreatePtrAdd(start, e.i64(diagonal * eb)) : places->address(reg);
-      Value* read = e.andAll({isLeftOut ? nullptr : enable, mask.empty() ? nullptr : mask[reg]});
+      Value* read = e.andAll({isBranch ? nullptr : enable, mask.empty() ? nullptr : mask[reg]});
       const bool isSecond = isInPairs && reg % 2 != 0 && !layout.isRegPadding(reg - 1);
       copier.copy(
           address.at(e.scalar(op.getTarget()), coord[major], coord[minor] * eb), [=] { return source; },
           [=] { return read; }, nullptr, e.andAll({first, e.inTile(layout, reg)}), isSecond,
           isReadOnce ? std::optional(diagonal) : std::nullopt);
     }
-    copier.finish();
+    copier.finish(perChunk * eb < 4 && !isBranch && isFollowed(e, op));
   });
   return success();
 }

@@ -4,12 +4,16 @@
 // After:  one conversion of the tile that they have in common, or of the narrow one, with the arithmetic behind it.
 //         Threads exchange less and keep one vector of many registers where they kept several; and products of widened
 //         integers are seen as what they are.
+// Before: a tile that is exchanged to be combined with others (what a product's result is added to), and exchanged back
+//         with them (it is stored as it was loaded).
+// After:  the one tile that it meets is exchanged, and the arithmetic done under the other layout.
 #include "compiler/dialect/dialect.h"
 #include "compiler/dialect/tiles.h"
 #include "compiler/gpu/forms/moves.h"
 #include "compiler/gpu/gpu_passes.h"
 #include "compiler/lowering/elementwise.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Pass/Pass.h"
 
@@ -66,11 +70,56 @@ bool isExchange(ConvertOp convert) {
   return move.kind == Move::exchange || move.kind == Move::linear;
 }
 
+bool isExchangeFrom(Value tile, Attribute layout) {
+  auto convert = tile.getDefiningOp<ConvertOp>();
+  return convert && convert->hasOneUse() && isExchange(convert) &&
+         cast<RankedTensorType>(convert.getSource().getType()).getEncoding() == layout;
+}
+
+/// What a converted tile is made of, some of it by exchanges from the layout that it is converted to.
+struct Return {
+  SmallVector<Operation*> ops;  ///< the last one first
+  SmallVector<ConvertOp> there;
+  llvm::SetVector<Value> met;  ///< tiles that the exchanged ones are combined with
+};
+
+/// Whether the tile is such an exchange, or made of one by operations in the block that nobody else needs.
+bool returns(Value tile, ConvertOp convert, Return& found) {
+  constexpr size_t kMost = 16;
+  Operation* op = tile.getDefiningOp();
+  if (!op || op->getBlock() != convert->getBlock() || !op->hasOneUse()) return false;
+  if (isExchangeFrom(tile, layoutAttrOf(convert))) return found.there.push_back(cast<ConvertOp>(op)), true;
+  if (op->getNumResults() != 1 || !isElementwise(op) || !isMemoryEffectFree(op) || found.ops.size() == kMost)
+    return false;
+  const size_t first = found.ops.size();
+  found.ops.push_back(op);
+  SmallVector<Value> others;
+  bool any = false;
+  for (Value operand : op->getOperands()) {
+    if (!isTile(operand) || isUniform(operand)) continue;
+    if (returns(operand, convert, found))
+      any = true;
+    else
+      others.push_back(operand);
+  }
+  if (any)
+    found.met.insert(others.begin(), others.end());
+  else
+    found.ops.truncate(first);
+  return any;
+}
+
 class CommonSources {
  public:
   explicit CommonSources(func::FuncOp func) : func_(func) {}
 
   void run() {
+    SmallVector<ConvertOp> exchanges;
+    func_.walk([&](ConvertOp convert) {
+      if (isExchange(convert)) exchanges.push_back(convert);
+    });
+    // Those that go stand in front of the one that is looked at.
+    for (ConvertOp convert : exchanges) exchangeOnce(convert);
     llvm::MapVector<std::pair<Block*, Attribute>, SmallVector<ConvertOp>> byLayout;
     func_.walk([&](ConvertOp convert) {
       if (isExchange(convert)) byLayout[{convert->getBlock(), layoutAttrOf(convert)}].push_back(convert);
@@ -126,6 +175,23 @@ class CommonSources {
     replace(convert, origin, convertedBehind(origin.tile, convert));
   }
 
+  /// No more bytes than before, and no more work.
+  static void exchangeOnce(ConvertOp convert) {
+    Return found;
+    if (!returns(convert.getSource(), convert, found) || found.ops.empty() || found.met.size() != 1) return;
+    const auto from = layoutOf(cast<RankedTensorType>(convert.getSource().getType()));
+    const auto to = layoutOf(cast<RankedTensorType>(convert.getType()));
+    if (bitsOf(found.met[0]) > bitsOf(convert.getSource()) || !from || !to || to->numRegs() > from->numRegs()) return;
+    OpBuilder builder(convert);
+    auto met = cast<RankedTensorType>(found.met[0].getType());
+    auto type = RankedTensorType::get(met.getShape(), met.getElementType(), layoutAttrOf(convert));
+    IRMapping map;
+    map.map(found.met[0], ConvertOp::create(builder, convert.getLoc(), type, found.met[0]).getResult());
+    for (ConvertOp there : found.there) map.map(there.getResult(), there.getSource());
+    again(convert, found.ops, map);
+    for (ConvertOp there : found.there) there.erase();
+  }
+
   Value convertedBehind(Value tile, ConvertOp like) {
     OpBuilder builder(func_.getContext());
     builder.setInsertionPointAfterValue(tile);
@@ -136,9 +202,14 @@ class CommonSources {
 
   /// The operations once more, of the converted origin, where the conversion was.
   static void replace(ConvertOp convert, const Origin& origin, Value converted) {
-    OpBuilder builder(convert);
     IRMapping map;
     map.map(origin.tile, converted);
+    again(convert, origin.ops, map);
+  }
+
+  /// The operations, the last of them first, under the layout of the conversion and where that was.
+  static void again(ConvertOp convert, ArrayRef<Operation*> ops, IRMapping& map) {
+    OpBuilder builder(convert);
     const Attribute layout = layoutAttrOf(convert);
     auto under = [&](Operation* op) {
       auto type = cast<RankedTensorType>(op->getResult(0).getType());
@@ -149,14 +220,14 @@ class CommonSources {
         constant.setValueAttr(cast<DenseElementsAttr>(constant.getValue()).reshape(wanted));
       map.map(op->getResult(0), made->getResult(0));
     };
-    for (Operation* op : llvm::reverse(origin.ops)) {
+    for (Operation* op : llvm::reverse(ops)) {
       for (Value operand : op->getOperands())
         if (isTile(operand) && !map.contains(operand)) under(operand.getDefiningOp());
       under(op);
     }
     convert.replaceAllUsesWith(map.lookup(convert.getSource()));
     SmallVector<Operation*> unused{convert};
-    llvm::append_range(unused, origin.ops);
+    llvm::append_range(unused, ops);
     for (Operation* op : unused)
       if (op->use_empty()) op->erase();
   }

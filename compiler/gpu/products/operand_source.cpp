@@ -33,7 +33,7 @@ int runsAlong(Value v, const Facts& facts, llvm::DenseSet<Value>& seen) {
     if (!gather.getOffsets()) return -1;
     const auto runs = facts.of(gather.getOffsets()).contiguity;
     const auto* longest = std::max_element(runs.begin(), runs.end());
-    if (*longest == 1) return nearestDim(gather.getOffsets(), elementBytes(gather.getType()));
+    if (*longest == 1) return nearestDim(gather.getOffsets(), elementBytes(gather.getType()), facts);
     return static_cast<int>(longest - runs.begin());
   }
   if (auto trans = dyn_cast<TransOp>(op)) {
@@ -115,7 +115,7 @@ int OperandSources::fastDim(Value v) const {
     if (gather.getMask() && axis.contiguity[0] == 1 && axis.contiguity[1] == 1)
       axis = Facts(gather->getParentOfType<func::FuncOp>(), /*anyMask=*/true).of(gather.getOffsets());
     if (either && axis.contiguity[0] == axis.contiguity[1])
-      return nearestDim(gather.getOffsets(), elementBytes(gather.getType())) == 0 ? 0 : 1;
+      return nearestDim(gather.getOffsets(), elementBytes(gather.getType()), facts_) == 0 ? 0 : 1;
     return axis.contiguity[0] > axis.contiguity[1] ? 0 : 1;
   }
   // What is computed from a load lies in the threads as the load reads best.
