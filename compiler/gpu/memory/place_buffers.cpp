@@ -192,9 +192,26 @@ class Placer {
   }
   int programsCarrying(const Target& target) {
     constexpr int64_t kOthers = 16;  ///< registers for addresses and the like, at least
-    const int64_t each = (registersCarried(func_) + kOthers) * threads(target);
+    const int64_t each = (std::max(registersCarried(func_), registersWaiting()) + kOthers) * threads(target);
     return std::clamp(static_cast<int>(target.registersPerSm / each), 1, mostPrograms(target));
   }
+
+  /// The most 32-bit registers of a thread for one tile that is there on both sides of a barrier: elements of it meet
+  /// others, and the tile is read again behind.
+  int64_t registersWaiting() {
+    int64_t most = 0;
+    func_.walk([&](Operation* op) {
+      const auto scratch = scratchOf(op);
+      if (!scratch || scratch->warpLocal()) return;
+      for (Value put : op->getOperands())
+        if (llvm::any_of(put.getUsers(), [&](Operation* user) {
+              return user->getBlock() == op->getBlock() && op->isBeforeInBlock(user) && !scratchOf(user);
+            }))
+          most = std::max(most, registersOf(put.getType()));
+    });
+    return most;
+  }
+
   int threads(const Target& target) { return target.lanes * warpsOf(func_, kUsualWarps); }
 
   func::FuncOp func_;
