@@ -175,3 +175,40 @@ func.func @loops(%x: !tile.view<1xf32> {tile.align = 16 : i32, tile.unit_stride 
   tile.store %u, %y[%c0 : i32] : tensor<128xf32>, !tile.view<1xf32>
   return
 }
+
+// -----
+// A pair takes turns, three beside it still meet. None of what they put has to move, so the registers of a large tile
+// do not matter.
+// CHECK-LABEL: func.func @pair_and_three
+// CHECK: tile.extract {{.*}} {tile.meets = 0 : i32}
+// CHECK: tile.extract {{.*}} {tile.met = 0 : i32}
+// CHECK: tile.extract {{.*}} {tile.met = 0 : i32}
+// CHECK: tile.extract {{.*}} {tile.meets = 1 : i32}
+// CHECK: tile.extract {{.*}} {tile.met = 1 : i32}
+// PLACED-LABEL: func.func @pair_and_three
+// PLACED: tile.extract {{.*}} {tile.meets = 0 : i32
+// PLACED: tile.extract {{.*}} {tile.met = 0 : i32
+// PLACED: tile.extract {{.*}} {tile.met = 0 : i32
+// PLACED-NOT: tile.me
+// PLACED: return
+func.func @pair_and_three(%x: !tile.view<2xf32>, %y: !tile.view<2xf32>) attributes {tile.kernel, tile.num_warps = 2 : i32} {
+  %c0 = arith.constant 0 : i32
+  %a = tile.load %x[%c0, %c0 : i32, i32] : !tile.view<2xf32> -> tensor<96x64xf32>
+  %d = tile.extract %a [1, 1] : tensor<96x64xf32> -> tensor<1x1xf32>
+  %c = tile.extract %a [0, 1] : tensor<96x64xf32> -> tensor<96x1xf32>
+  %r = tile.extract %a [1, 0] : tensor<96x64xf32> -> tensor<1x64xf32>
+  %db = tile.broadcast %d : tensor<1x1xf32> -> tensor<1x64xf32>
+  %rd = arith.mulf %r, %db : tensor<1x64xf32>
+  %cb = tile.broadcast %c : tensor<96x1xf32> -> tensor<96x64xf32>
+  %rb = tile.broadcast %rd : tensor<1x64xf32> -> tensor<96x64xf32>
+  %p = arith.mulf %cb, %rb : tensor<96x64xf32>
+  %b = arith.subf %a, %p : tensor<96x64xf32>
+  %c2 = tile.extract %b [0, 2] : tensor<96x64xf32> -> tensor<96x1xf32>
+  %r2 = tile.extract %b [2, 0] : tensor<96x64xf32> -> tensor<1x64xf32>
+  %cb2 = tile.broadcast %c2 : tensor<96x1xf32> -> tensor<96x64xf32>
+  %rb2 = tile.broadcast %r2 : tensor<1x64xf32> -> tensor<96x64xf32>
+  %p2 = arith.mulf %cb2, %rb2 : tensor<96x64xf32>
+  %s = arith.subf %b, %p2 : tensor<96x64xf32>
+  tile.store %s, %y[%c0, %c0 : i32, i32] : tensor<96x64xf32>, !tile.view<2xf32>
+  return
+}

@@ -264,3 +264,30 @@ func.func @in_turn(%a: tensor<64x64xf16, #l>, %n: i32) -> tensor<64x64xf16, #l> 
   }
   return %r : tensor<64x64xf16, #l>
 }
+
+// -----
+// Straight-line code whose tile waits at barriers: its registers leave few programs, so there is room for scratch to
+// rest, and one barrier a step is enough.
+#tile = #tile.layout<64x64 regs [1:4*1, 0:16*4] lanes [1:16*4, 0:2*1] warps [0:2*2]>
+#turned = #tile.layout<64x64 regs [0:4*1, 1:16*4] lanes [0:16*4, 1:2*1] warps [1:2*2]>
+#strip = #tile.layout<64x8 regs [1:8*1, 0:16*4] lanes [rep:16, 0:2*1] warps [0:2*2]>
+// CHECK-LABEL: func.func @waiting
+// CHECK: tile.extract {{.*}} {tile.scratch = [[ONE:[0-9]+]] : i32}
+// CHECK-NOT: tile.barrier
+// CHECK-NOT: tile.scratch = [[ONE]] : i32
+// CHECK: tile.extract {{.*}} {tile.scratch = {{[0-9]+}} : i32}
+// CHECK: return
+func.func @waiting(%x: !tile.view<2xf32>, %y: !tile.view<2xf32>, %z: !tile.view<2xf16>) attributes {tile.kernel, tile.num_warps = 2 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c8 = arith.constant 8 : i32
+  %a = tile.load %x[%c0, %c0 : i32, i32] : !tile.view<2xf32> -> tensor<64x64xf32, #tile>
+  %c = tile.extract %a [0, 1] : tensor<64x64xf32, #tile> -> tensor<64x8xf32, #strip>
+  tile.store %c, %y[%c0, %c0 : i32, i32] : tensor<64x8xf32, #strip>, !tile.view<2xf32>
+  %b = arith.addf %a, %a : tensor<64x64xf32, #tile>
+  %d = tile.extract %b [0, 2] : tensor<64x64xf32, #tile> -> tensor<64x8xf32, #strip>
+  tile.store %d, %y[%c0, %c8 : i32, i32] : tensor<64x8xf32, #strip>, !tile.view<2xf32>
+  %h = arith.truncf %b : tensor<64x64xf32, #tile> to tensor<64x64xf16, #tile>
+  %t = tile.convert %h : tensor<64x64xf16, #tile> -> tensor<64x64xf16, #turned>
+  tile.store %t, %z[%c0, %c0 : i32, i32] : tensor<64x64xf16, #turned>, !tile.view<2xf16>
+  return
+}

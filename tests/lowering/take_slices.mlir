@@ -46,6 +46,29 @@ func.func @registers(%x: !tile.view<2xf32>, %y: !tile.view<2xf32>) attributes {t
 
 // -----
 
+// A column and a row of a large tile: each is put by those who have it, not the whole tile.
+// CHECK-LABEL: func.func @few
+// CHECK-NOT: tile.take
+// CHECK: tile.extract %{{.*}} [0, 5]
+// CHECK-NOT: tile.take
+// CHECK: tile.extract %{{.*}} [5, 0]
+// CHECK-NOT: tile.take
+// CHECK: return
+func.func @few(%x: !tile.view<2xf32>, %y: !tile.view<2xf32>) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %a = tile.load %x[%c0, %c0 : i32, i32] : !tile.view<2xf32> -> tensor<64x64xf32>
+  %0 = tile.extract %a [0, 5] : tensor<64x64xf32> -> tensor<64x1xf32>
+  %1 = tile.extract %a [5, 0] : tensor<64x64xf32> -> tensor<1x64xf32>
+  %2 = tile.broadcast %0 : tensor<64x1xf32> -> tensor<64x64xf32>
+  %3 = tile.broadcast %1 : tensor<1x64xf32> -> tensor<64x64xf32>
+  %4 = arith.mulf %2, %3 : tensor<64x64xf32>
+  %5 = arith.subf %a, %4 : tensor<64x64xf32>
+  tile.store %5, %y[%c0, %c0 : i32, i32] : tensor<64x64xf32>, !tile.view<2xf32>
+  return
+}
+
+// -----
+
 // Boxes that overlap (windows of a filter) share one copy of the tile; halves of a tile put each what they have.
 // CHECK-LABEL: func.func @windows
 // CHECK: %[[W:.*]] = tile.load

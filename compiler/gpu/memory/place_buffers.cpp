@@ -98,19 +98,21 @@ class Placer {
     return true;
   }
 
+  /// The members of a group that shares a barrier (meet_together.cpp) need their scratch at the same time. Groups are
+  /// split again if that would cost programs of a multiprocessor. In programs that gather, the bytes come out of the L1
+  /// cache, and must be worth the barriers saved. Where groups are small, those of two are not worth it either: they
+  /// save one barrier if the two could alternate, and none if there is no room for that.
   int64_t placeGroups(const Target& target) {
-    const int64_t total = placeAll(target);
-    // The members of a group that shares a barrier (meet_together.cpp) need their scratch at the same time. Groups are
-    // split again if that would cost programs of a multiprocessor. In programs that gather, the bytes come out of the
-    // L1 cache, and must be worth the barriers saved. Groups of two are not worth it either: they save one barrier if
-    // the two could alternate, and none if there is no room for that.
-    const auto barriers = static_cast<int64_t>(buffers_.meetings().size());
-    llvm::DenseSet<Operation*> groups;
-    for (auto [other, first] : buffers_.meetings()) groups.insert(first);
-    const int64_t limit =
-        gathers() ? kSharedForBarrier * threads(target) * barriers : sharedBytesEach(target, programsWanted(target));
-    if (barriers == 0 || (barriers >= 2 * static_cast<int64_t>(groups.size()) && total <= limit)) return total;
-    splitGroups();
+    for (const size_t split : {size_t{2}, std::numeric_limits<size_t>::max()}) {
+      const int64_t total = placeAll(target);
+      const auto barriers = static_cast<int64_t>(buffers_.meetings().size());
+      llvm::DenseSet<Operation*> groups;
+      for (auto [other, first] : buffers_.meetings()) groups.insert(first);
+      const int64_t limit =
+          gathers() ? kSharedForBarrier * threads(target) * barriers : sharedBytesEach(target, programsWanted(target));
+      if (barriers == 0 || (barriers >= 2 * static_cast<int64_t>(groups.size()) && total <= limit)) return total;
+      splitGroups(split);
+    }
     return placeAll(target);
   }
 
@@ -165,10 +167,14 @@ class Placer {
     return std::max(1, mostPrograms(target) / 2);  // registers rarely leave room for more
   }
 
-  void splitGroups() {
-    func_.walk([](Operation* op) {
+  /// Splits groups of at most so many ops.
+  void splitGroups(size_t most) {
+    func_.walk([&](Operation* op) {
+      if (!op->hasAttr(kMeetsAttr)) return;
+      const SmallVector<Operation*> others = metWith(op);
+      if (others.size() >= most) return;
       op->removeAttr(kMeetsAttr);
-      op->removeAttr(kMetAttr);
+      for (Operation* other : others) other->removeAttr(kMetAttr);
     });
     buffers_.collect();
   }
@@ -186,9 +192,26 @@ class Placer {
   }
   int programsCarrying(const Target& target) {
     constexpr int64_t kOthers = 16;  ///< registers for addresses and the like, at least
-    const int64_t each = (registersCarried(func_) + kOthers) * threads(target);
+    const int64_t each = (std::max(registersCarried(func_), registersWaiting()) + kOthers) * threads(target);
     return std::clamp(static_cast<int>(target.registersPerSm / each), 1, mostPrograms(target));
   }
+
+  /// The most 32-bit registers of a thread for one tile that is there on both sides of a barrier: elements of it meet
+  /// others, and the tile is read again behind.
+  int64_t registersWaiting() {
+    int64_t most = 0;
+    func_.walk([&](Operation* op) {
+      const auto scratch = scratchOf(op);
+      if (!scratch || scratch->warpLocal()) return;
+      for (Value put : op->getOperands())
+        if (llvm::any_of(put.getUsers(), [&](Operation* user) {
+              return user->getBlock() == op->getBlock() && op->isBeforeInBlock(user) && !scratchOf(user);
+            }))
+          most = std::max(most, registersOf(put.getType()));
+    });
+    return most;
+  }
+
   int threads(const Target& target) { return target.lanes * warpsOf(func_, kUsualWarps); }
 
   func::FuncOp func_;

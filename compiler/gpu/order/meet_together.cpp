@@ -114,7 +114,7 @@ class Group {
     }
     // What was there before is held no longer for it.
     const int64_t registers = moved.empty() ? 0 : registersPut(op);
-    if (waits || registers_ + registers > kMostRegisters) return false;
+    if (waits || (registers && registers_ + registers > kMostRegisters)) return false;
     auto order = moved.takeVector();
     llvm::sort(order, [](Operation* a, Operation* b) { return a->isBeforeInBlock(b); });
     for (Operation* def : order) def->moveBefore(first_);

@@ -3,6 +3,7 @@
 //         its own, into which every thread writes, under a condition, what it has of the line.
 // After:  takes, which share one copy of what they read (place_buffers.cpp). They stand side by side where that costs
 //         few registers: what is computed from them may then share one barrier.
+// A few lines of a large tile stay apart: the copy would be far more than what is read of it.
 // Boxes of one tile that overlap (the windows of a stencil or filter) read one copy of the whole tile as well, instead
 // of a copy each. And of a tile that a loop looks elements up in but does not change (a table), one copy is made in
 // front of the loop, so that the lookups need no barrier.
@@ -40,10 +41,15 @@ void takeSlices(Block& block) {
         planMove(extract).kind == Move::linear)
       slices[extract.getSource()].push_back(extract);
   constexpr int64_t kMostEarly = 32;  // registers of a thread for slices that are there before they are needed
+  constexpr int64_t kMostUnread = 4;  // elements of the copy for each that is read
   for (auto& [tile, extracts] : slices) {
     if (extracts.size() < 2) continue;
-    int64_t registers = 0;
-    for (ExtractOp extract : extracts) registers += registersOf(extract.getType());
+    int64_t registers = 0, elements = 0;
+    for (ExtractOp extract : extracts) {
+      registers += registersOf(extract.getType());
+      elements += extract.getType().getNumElements();
+    }
+    if (elements * kMostUnread < tileType(tile).getNumElements()) continue;
     OpBuilder b(extracts[0]);
     for (ExtractOp extract : extracts) {
       if (registers > kMostEarly) b.setInsertionPoint(extract);
