@@ -39,6 +39,57 @@ TEST(Control, LoopCarriesTilesAndScalars) {
   }
 }
 
+// Tables that loops go on counting in: filled with what there was, in each iteration of a loop around them again; loops
+// that do not run, and a branch.
+TEST(Control, LoopsCountInTables) {
+  for (int warps : {1, 4}) {
+    SimtKernel k(kernel("%x: !tile.ptr<i32> {tile.align = 16 : i32}, %n: i32, %m: i32, %o: !tile.ptr<i32>", R"(
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c30 = arith.constant 30 : i32
+  %i = tile.iota : tensor<128xi32>
+  %to = tile.iota : tensor<30xi32>
+  %width = arith.constant dense<128> : tensor<128xi32>
+  scf.for %k = %c0 to %n step %c1 : i32 {
+    %r = scf.for %j = %c0 to %m step %c1 iter_args(%count = %to) -> (tensor<30xi32>) : i32 {
+      %row = tile.splat %j : i32 -> tensor<128xi32>
+      %start = arith.muli %row, %width : tensor<128xi32>
+      %at = arith.addi %start, %i : tensor<128xi32>
+      %v = tile.gather %x offsets %at : tensor<128xi32> : !tile.ptr<i32> -> tensor<128xi32>
+      %h = tile.histogram %v : tensor<128xi32> -> tensor<30xi32>
+      %s = arith.addi %count, %h : tensor<30xi32>
+      %first = arith.cmpi eq, %k, %c0 : i32
+      %t = scf.if %first -> tensor<30xi32> {
+        %again = tile.histogram %row : tensor<128xi32> -> tensor<30xi32>
+        %u = arith.addi %s, %again : tensor<30xi32>
+        scf.yield %u : tensor<30xi32>
+      } else {
+        scf.yield %s : tensor<30xi32>
+      }
+      scf.yield %t : tensor<30xi32>
+    }
+    %step = arith.muli %k, %c30 : i32
+    %p = tile.ptr_add %o, %step : !tile.ptr<i32>, i32
+    tile.scatter %r, %p offsets %to : tensor<30xi32> : tensor<30xi32>, !tile.ptr<i32>
+  }
+)"),
+                 "sm_90a", warps);
+    for (int m : {0, 1, 5}) {
+      GuardedBuffer x(4 * 128 * static_cast<size_t>(m)), out(4 * 60);
+      std::vector<int32_t> want(60);
+      for (int i = 0; i < 60; ++i) want[static_cast<size_t>(i)] = i % 30 + (i < m ? 128 : 0);
+      for (int i = 0; i < 128 * m; ++i) {
+        const int value = x.as<int32_t>()[i] = i * i % 41 - 5;
+        if (value >= 0 && value < 30) ++want[static_cast<size_t>(value)], ++want[static_cast<size_t>(value + 30)];
+      }
+      for (uint32_t seed = 1; seed < 4; ++seed) {
+        k.run({slot(x.as<char>()), 2, static_cast<uint32_t>(m), slot(out.as<char>())}, 1, 1, 1, seed);
+        EXPECT_EQ(std::vector<int32_t>(out.as<int32_t>(), out.as<int32_t>() + 60), want) << m << " " << warps;
+      }
+    }
+  }
+}
+
 // Asked for, and because what the loop reads comes early: ends in front of the beginning, and what remains.
 TEST(Control, LoopsOfSeveralBodiesAnIteration) {
   for (bool writes : {false, true}) {

@@ -209,6 +209,7 @@ bool needsBarrier(const MemoryAccess& before, const MemoryAccess& now, llvm::fun
     if (before.buffer == now.buffer && before.turns == now.turns && before.turn == Turn::other &&
         now.turn == Turn::same)
       return false;
+    if (before.buffer == now.buffer && before.isAtomic && now.isAtomic) return false;
     if (before.buffer == now.buffer && before.isWrite && now.isWrite && before.isPadding != now.isPadding) return false;
     return !(before.buffer == now.buffer && before.isStaged && now.isStaged);
   }

@@ -8,6 +8,7 @@
 #include "compiler/gpu/lowering/e2m1_pairs.h"
 #include "compiler/gpu/lowering/gpu_math.h"
 #include "compiler/gpu/lowering/half_pairs.h"
+#include "compiler/gpu/lowering/histogram.h"
 #include "compiler/gpu/lowering/lowering.h"
 #include "compiler/gpu/lowering/roles.h"
 #include "compiler/gpu/lowering/smem_lowering.h"
@@ -180,6 +181,7 @@ LogicalResult Emitter::emitOp(Operation* op) {
       .Case<ExtractOp>([&](auto o) { return emitExtract(*this, o); })
       .Case<TakeOp>([&](auto o) { return emitTake(*this, o); })
       .Case<HistogramOp>([&](auto o) { return emitHistogram(*this, o); })
+      .Case<SmemCountOp>([&](auto o) { return emitSmemCount(*this, o); })
       .Case<ConvertOp>([&](auto o) { return emitConvert(*this, o); })
       .Case<ItemOp>([&](auto o) {
         define(o.getResult(), scalar(o.getSource()));  // laid out so that every thread holds the element

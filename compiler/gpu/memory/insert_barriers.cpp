@@ -20,6 +20,7 @@
 #include <functional>
 #include <map>
 
+#include "compiler/dialect/count_ops.h"
 #include "compiler/gpu/access/access_conflicts.h"
 #include "compiler/gpu/access/places_apart.h"
 #include "compiler/gpu/forms/async_products.h"
@@ -365,6 +366,10 @@ class BarrierInserter {
           effects.hasBarrier = o.getOrder() == MemOrder::acquire || o.getOrder() == MemOrder::acq_rel;
         })
         .Case<SmemStoreOp>([&](SmemStoreOp o) { effects.before.push_back(shared(o.getTarget(), true)); })
+        .Case<SmemCountOp>([&](SmemCountOp o) {
+          effects.before.push_back(shared(o.getTarget(), true));
+          effects.before.back().isAtomic = true;
+        })
         .Case<SmemZeroOp>([&](SmemZeroOp o) {
           effects.before.push_back(shared(o.getTarget(), true));
           effects.before.back().isPadding = o.getBox().has_value();

@@ -1,0 +1,19 @@
+// Counting in a table that stays in shared memory.
+// RUN: tile-opt %s -split-input-file -verify-diagnostics | tile-opt -split-input-file | FileCheck %s
+
+// CHECK-LABEL: func.func @count
+func.func @count(%x: tensor<512xi32>) {
+  %s = tile.smem_alloc : !tile.smem<1x100xi32, minor = 1>
+  // CHECK: tile.smem_count %{{.*}} in %{{.*}} : tensor<512xi32>, <1x100xi32, minor = 1>
+  tile.smem_count %x in %s : tensor<512xi32>, !tile.smem<1x100xi32, minor = 1>
+  return
+}
+
+// -----
+
+func.func @rows(%x: tensor<512xi32>) {
+  %s = tile.smem_alloc : !tile.smem<2x128xi32, minor = 1>
+  // expected-error @+1 {{expects one row of i32, found '!tile.smem<2x128xi32, minor = 1>'}}
+  tile.smem_count %x in %s : tensor<512xi32>, !tile.smem<2x128xi32, minor = 1>
+  return
+}
