@@ -72,6 +72,78 @@ std::optional<Layout> repeatedLayout(const Layout& part, int dim, int count) {
 
 namespace {
 
+/// Count of each stride along the dim.
+std::map<int, int> stepsAlong(const std::vector<Digit>& digits, int dim) {
+  std::map<int, int> steps;
+  for (const Digit& digit : digits)
+    if (digit.dim == dim) steps[digit.stride] = digit.count;
+  return steps;
+}
+
+std::map<int, int> threadStepsAlong(const Layout& layout, int dim) {
+  std::map<int, int> steps = stepsAlong(layout.lanes(), dim);
+  steps.merge(stepsAlong(layout.warps(), dim));
+  return steps;
+}
+
+/// Cuts the steps of registers where they make `length` elements: those of a run, and the rest.
+std::optional<std::pair<std::map<int, int>, std::map<int, int>>> cutAt(const std::map<int, int>& steps, int length) {
+  std::map<int, int> run, rest;
+  for (auto [stride, count] : steps) {
+    const int here = std::min(count, length);
+    if (count % here || length % here) return std::nullopt;
+    if (here > 1) run[stride] = here;
+    if (here < count) rest[stride * here] = count / here;
+    length /= here;
+  }
+  return std::pair(run, rest);
+}
+
+Layout renumbered(const Layout& layout, int dim, const std::map<int, Digit>& pieces) {
+  auto changed = [&](const std::vector<Digit>& digits) {
+    std::vector<Digit> result;
+    for (const Digit& digit : digits) {
+      if (digit.dim != dim || digit.count == 1) {
+        result.push_back(digit);
+        continue;
+      }
+      for (int done = 1; done < digit.count; done *= result.back().count)
+        result.push_back(pieces.at(digit.stride * done));
+    }
+    return result;
+  };
+  return Layout(layout.shape(), changed(layout.regs()), changed(layout.lanes()), changed(layout.warps()));
+}
+
+}  // namespace
+
+std::optional<std::pair<Layout, Layout>> withRunsAlong(const Layout& tile, const Layout& box, int dim, int length) {
+  if (tile.isPadded(dim) || box.isPadded(dim) || tile.shape()[dim] != box.shape()[dim]) return std::nullopt;
+  const auto ofRegs = stepsAlong(tile.regs(), dim), ofThreads = threadStepsAlong(tile, dim);
+  if (ofRegs != stepsAlong(box.regs(), dim) || ofThreads != threadStepsAlong(box, dim)) return std::nullopt;
+  const auto cut = cutAt(ofRegs, length);
+  if (!cut) return std::nullopt;
+  std::map<int, Digit> pieces;
+  int next = 1;
+  bool changes = false;
+  for (const auto& steps : {cut->first, ofThreads, cut->second})
+    for (auto [stride, count] : steps) {
+      changes |= stride != next;
+      pieces[stride] = {dim, count, next};
+      next *= count;
+    }
+  if (!changes) return std::nullopt;
+  return std::pair(renumbered(tile, dim, pieces), renumbered(box, dim, pieces));
+}
+
+int minorDim(const Shape& shape) {
+  int dim = std::max(0, static_cast<int>(shape.size()) - 1);
+  while (dim > 0 && shape[dim] == 1) --dim;
+  return dim;
+}
+
+namespace {
+
 // Source register per destination register, or nullopt when some element comes from another thread.
 std::optional<std::vector<int>> matchRegisters(const Layout& from, const Layout& to) {
   if (from.shape() != to.shape()) return std::nullopt;

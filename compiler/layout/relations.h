@@ -27,6 +27,11 @@ bool isWarpLocal(const Layout& from, const Layout& to);
 std::optional<std::pair<Layout, Layout>> withinWarps(const Layout& from, const Layout& to);
 /// Layout of a box at `offset` of a tile whose elements stay where they are; nullopt when threads' shares are cut.
 std::optional<Layout> boxLayout(const Layout& source, const Coord& offset, const Shape& shape);
+/// A tile and a box that is whole along `dim`, with the elements along it numbered anew, alike in both: what a thread
+/// holds along it becomes runs of `length`. Nullopt: it lies so already, or the two hand out the dim differently.
+std::optional<std::pair<Layout, Layout>> withRunsAlong(const Layout& tile, const Layout& box, int dim, int length);
+/// Along which neighbours lie side by side in a row-major buffer: the last dim that has several elements.
+int minorDim(const Shape& shape);
 /// Layout of `count` tiles of one layout put one after another along `dim`; nullopt when the layout is padded there.
 std::optional<Layout> repeatedLayout(const Layout& part, int dim, int count);
 

@@ -206,6 +206,33 @@ TEST(Shapes, Shifted) {
         }
 }
 
+// Steps of an elimination: an element, the column and the row of it, met with the tile that they come from.
+TEST(Shapes, LinesOfTheTileMeetIt) {
+  for (const Shape& s : {Shape{64, 64}, {48, 48}, {40, 24}, {32, 128}})
+    for (int warps : {1, 2, 4}) {
+      std::vector<int32_t> want(count(s));
+      std::iota(want.begin(), want.end(), 0);
+      std::string body;
+      for (int k : {5, 6, 7}) {
+        const std::vector<int32_t> last = want;
+        for (int64_t i = 0; i < count(s); ++i)
+          want[i] += last[i / s[1] * s[1] + k] + 2 * last[k * s[1] + i % s[1]] + last[k * s[1] + k];
+        const std::string all = fmt::format("tensor<{}x{}x{{e}}>", s[0], s[1]),
+                          column = fmt::format("tensor<{}x1x{{e}}>", s[0]), row = fmt::format("tensor<1x{}x{{e}}>", s[1]),
+                          a = k == 5 ? "a" : fmt::format("a{}", k), next = k == 7 ? "r" : fmt::format("a{}", k + 1);
+        body += fmt::format(
+            "  %d{0} = tile.extract %{1} [{0}, {0}] : {3} -> tensor<1x1x{{e}}>\n"
+            "  %c{0} = tile.extract %{1} [0, {0}] : {3} -> {4}\n  %w{0} = tile.extract %{1} [{0}, 0] : {3} -> {5}\n"
+            "  %db{0} = tile.broadcast %d{0} : tensor<1x1x{{e}}> -> {4}\n  %cd{0} = arith.addi %c{0}, %db{0} : {4}\n"
+            "  %ww{0} = arith.addi %w{0}, %w{0} : {5}\n  %wb{0} = tile.broadcast %ww{0} : {5} -> {3}\n"
+            "  %cb{0} = tile.broadcast %cd{0} : {4} -> {3}\n  %s{0} = arith.addi %{1}, %wb{0} : {3}\n"
+            "  %{2} = arith.addi %s{0}, %cb{0} : {3}\n",
+            k, a, next, all, column, row);
+      }
+      expectMoves(s, s, body, want, warps);
+    }
+}
+
 TEST(Shapes, RowAndColumnVectorsMeet) {
   // r[i][j] = a[i] + a[j]: one vector along each dim of the same tile.
   std::vector<int32_t> want;

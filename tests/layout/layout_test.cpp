@@ -290,6 +290,33 @@ TEST(Conversion, LayoutsThatCanBeCut) {
   EXPECT_FALSE(cuttableLayout(halves, {1, 128, 2}, 2)) << "rows are divided among warps";
 }
 
+TEST(Conversion, RunsOfAThreadLieTogether) {
+  // Rows 4 apart in the registers of a thread become runs of 4 for tile and column alike, runs 16 apart.
+  const Layout tile({64, 64}, {{1, 4, 1}, {0, 16, 4}}, {{1, 16, 4}, {0, 2, 1}}, {{0, 2, 2}});
+  const Layout column = tile.sliced(1);
+  const auto runs = withRunsAlong(tile, column, 0, 4);
+  ASSERT_TRUE(runs);
+  for (const Layout& layout : {runs->first, runs->second}) {
+    EXPECT_EQ(layout.check(), "");
+    EXPECT_EQ(layout.runLength(0), 4);
+  }
+  expectBijective(runs->first);
+  // Elements that had the same number still have.
+  std::map<int64_t, int64_t> renumbered;
+  for (int warp = 0; warp < 2; ++warp)
+    for (int lane = 0; lane < 32; ++lane) {
+      for (int reg = 0; reg < tile.numRegs(); ++reg)
+        renumbered[tile.coordOf(reg, lane, warp)[0]] = runs->first.coordOf(reg, lane, warp)[0];
+      for (int reg = 0; reg < column.numRegs(); ++reg)
+        EXPECT_EQ(runs->second.coordOf(reg, lane, warp)[0], renumbered.at(column.coordOf(reg, lane, warp)[0]));
+    }
+  EXPECT_FALSE(withRunsAlong(runs->first, runs->second, 0, 4)) << "they lie together";
+  EXPECT_FALSE(withRunsAlong(tile, blocked({64, 1}, 1, {0, 1}, 2), 0, 4)) << "threads hold other rows";
+  EXPECT_FALSE(withRunsAlong(tile, Layout({63, 1}, column.regs(), column.lanes(), column.warps()), 0, 4)) << "padding";
+  EXPECT_EQ(minorDim({1, 64, 1}), 1);
+  EXPECT_EQ(minorDim({1, 1}), 0);
+}
+
 TEST(Conversion, RunsOfWarps) {
   const Layout accumulator = wgmmaAccumulator({128, 64}, 2, 1);
   const auto lines = runsOfWarps(accumulator, 1, 4, 32);

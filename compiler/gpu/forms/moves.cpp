@@ -7,6 +7,7 @@
 #include <map>
 #include <numeric>
 #include <set>
+#include <tuple>
 
 #include "compiler/analysis/known_values.h"
 #include "compiler/analysis/memo.h"
@@ -165,6 +166,12 @@ static Move planExtract(ExtractOp op) {
   }
   move.kind = Move::linear;
   move.bytes = tileBytes(op.getType());  // who has elements of the box puts them
+  move.from = layoutOrDie(op.getSource()), move.to = layoutOrDie(op.getResult());
+  // Nobody else looks into the buffer: elements may lie in it in any order, best in that of a thread's registers.
+  constexpr int kVector = 16;
+  const int bytes = elementBytes(op.getType()), dim = layout::minorDim(move.to.shape());
+  if (auto runs = layout::withRunsAlong(move.from, move.to, dim, std::max(1, kVector / bytes)))
+    std::tie(move.from, move.to) = std::move(*runs);
   return move;
 }
 

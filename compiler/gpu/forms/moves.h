@@ -22,7 +22,8 @@ struct Move {
   } kind = rename;
   std::vector<int> map;
   std::vector<layout::LaneSwap> swaps;
-  layout::Layout from, to;  ///< exchange: both layouts in coordinates of the result; with `piece`, those of one warp
+  layout::Layout from, to;  ///< exchange: both layouts in coordinates of the result; with `piece`, those of one warp.
+                            ///< Boxes: of the tile and the box, numbered as the elements lie in the buffer
   layout::Shape box;        ///< exchange: how much of the tile passes at a time, box by box
   int64_t bytes = 0;        ///< of shared memory
   int64_t piece = 0;        ///< not 0: only lanes of one warp exchange; each warp has this many of the bytes

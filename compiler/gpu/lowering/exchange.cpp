@@ -7,6 +7,7 @@
 #include "compiler/gpu/lowering/access.h"
 #include "compiler/gpu/lowering/smem_lowering.h"
 #include "compiler/layout/exchange.h"
+#include "compiler/layout/relations.h"
 
 namespace tile::ir {
 namespace {
@@ -57,7 +58,7 @@ std::optional<layout::SharedTile> bufferOfMatrices(const layout::Shape& shape, c
 
 int linearVector(const layout::Layout& layout, const layout::Shape& shape, const layout::Coord& offset, int bytes) {
   if (layout.rank() == 0) return 1;
-  int last = layout.rank() - 1;
+  const int last = layout::minorDim(shape);
   int64_t vector = std::gcd<int64_t>(layout.runLength(last), std::max(1, 16 / bytes));
   vector = std::gcd(vector, shape[last]);
   vector = std::gcd(vector, layout.shape()[last]);
@@ -118,7 +119,7 @@ void storeLinear(Emitter& e, llvm::Value* base, const layout::Shape& shape, cons
       e.b.CreatePtrAdd(base, e.b.CreateAdd(threadOffset(e, layout, strides), e.i32(constantOffset(offset, strides))));
   llvm::Value* first = e.isFirstReplica(layout);
   std::set<layout::Coord> written;
-  for (const auto& run : layout.runs(std::max(0, layout.rank() - 1), vector)) {
+  for (const auto& run : layout.runs(layout::minorDim(shape), vector)) {
     layout::Coord start = layout.regCoord(run[0]);
     if (layout.isRegPadding(run[0]) || !written.insert(start).second) continue;
     Regs group;
@@ -135,7 +136,7 @@ void storeBox(Emitter& e, llvm::Value* base, const layout::Shape& box, const lay
   llvm::Value* origin = e.b.CreatePtrAdd(base, threadOffset(e, layout, strides));
   llvm::Value* first = e.isFirstReplica(layout);
   std::set<layout::Coord> written;
-  for (const auto& run : layout.runs(std::max(0, layout.rank() - 1), vector)) {
+  for (const auto& run : layout.runs(layout::minorDim(box), vector)) {
     layout::Coord start = layout.regCoord(run[0]);
     if (layout.isRegPadding(run[0]) || !written.insert(start).second) continue;
     llvm::SmallVector<llvm::Value*> conditions{first};
@@ -162,7 +163,7 @@ Regs loadLinear(Emitter& e, llvm::Value* base, const layout::Shape& shape, const
   llvm::Value* origin =
       e.b.CreatePtrAdd(base, e.b.CreateAdd(threadOffset(e, layout, strides), e.i32(constantOffset(offset, strides))));
   Regs result(layout.numRegs(), llvm::PoisonValue::get(element));
-  for (const auto& run : layout.runs(std::max(0, layout.rank() - 1), vector)) {
+  for (const auto& run : layout.runs(layout::minorDim(shape), vector)) {
     layout::Coord start = layout.regCoord(run[0]);
     if (layout.isRegPadding(run[0])) continue;
     llvm::Value* ptr = e.b.CreatePtrAdd(origin, e.i32(constantOffset(start, strides)));

@@ -15,7 +15,7 @@ void putExchange(Emitter& e, llvm::Value* base, llvm::ArrayRef<llvm::Value*> val
 Regs getExchange(Emitter& e, llvm::Value* base, llvm::Type* element, const layout::Layout& from,
                  const layout::Layout& to);
 
-/// Widest access of a row-major buffer: along its last dim, never across the tile's edge or an odd row or offset.
+/// Widest access of a row-major buffer: along its minor dim, never across the tile's edge or an odd row or offset.
 int linearVector(const layout::Layout& layout, const layout::Shape& shape, const layout::Coord& offset, int bytes);
 
 /// A row-major buffer of `shape`: writes a tile's elements at coordinate + offset; no waits.

@@ -96,6 +96,8 @@ LogicalResult emitMove(Emitter& e, Operation* op, const Move& move) {
       if (failed(fillScratch(e, op))) return failure();
       if (auto extract = dyn_cast<ExtractOp>(op); extract && op->hasAttr(kPutsWholeAttr))
         e.define(result, loadLinear(e, base, e.layoutOf(source).shape(), to, element, coordOf(extract.getOffsets())));
+      else if (extract)
+        e.define(result, loadLinear(e, base, to.shape(), move.to, element, zeros(to.rank())));
       else
         e.define(result, loadLinear(e, base, to.shape(), to, element, zeros(to.rank())));
       break;
@@ -111,7 +113,7 @@ void putMove(Emitter& e, Operation* op, const Move& move) {
   if (move.kind == Move::exchange)
     putExchange(e, e.scratch(op), values, move.from, move.to);
   else if (auto extract = dyn_cast<ExtractOp>(op); extract && !op->hasAttr(kPutsWholeAttr))
-    storeBox(e, e.scratch(op), e.layoutOf(extract.getResult()).shape(), from, values, coordOf(extract.getOffsets()));
+    storeBox(e, e.scratch(op), move.to.shape(), move.from, values, coordOf(extract.getOffsets()));
   else
     storeLinear(e, e.scratch(op), from.shape(), from, values, zeros(from.rank()));
 }
