@@ -31,9 +31,15 @@ class ChunkCopier {
   using Made = std::function<Value*()>;
 
   /// `ofParts`: conditions are made of several. As a size each would be selected by one after the other, with a
-  /// comparison at the end; as a condition they are one.
-  ChunkCopier(Emitter& e, int bytes, CacheHint cache, bool ofParts = false)
-      : e_(e), bytes_(bytes), cache_(cache), policy_(l2Policy(e, cache)), ofParts_(ofParts) {}
+  /// comparison at the end; as a condition they are one. `inMostWarps`: of half the warps or more some threads write. A
+  /// branch around them would keep the arithmetic of addresses from running beside other work, and save little.
+  ChunkCopier(Emitter& e, int bytes, CacheHint cache, bool ofParts = false, bool inMostWarps = false)
+      : e_(e),
+        bytes_(bytes),
+        cache_(cache),
+        policy_(l2Policy(e, cache)),
+        ofParts_(ofParts),
+        inMostWarps_(inMostWarps) {}
 
   /// `read`: chunk is read if true (null: always), else zeros. `partial`: bytes to read, the rest zeros (null: all).
   /// `write`: false leaves the buffer alone (null: always write).
@@ -53,11 +59,13 @@ class ChunkCopier {
     }
     IRBuilder<>& b = e_.b;
     Value *source = sourceAt(), *read = isRead();
-    emitIf(e_, write, [&] {
-      if (ofParts_ && read && !partial) return copyPart(target, source, b.CreateNot(read), "b");
+    Value* predicate = inMostWarps_ && !partial ? write : nullptr;
+    emitIf(e_, predicate ? nullptr : write, [&] {
+      if (predicate || (ofParts_ && read && !partial))
+        return copyPart(target, source, read ? b.CreateNot(read) : nullptr, "b", predicate);
       Value* size = partial;
       if (read) size = b.CreateSelect(read, partial ? partial : e_.i32(bytes_), e_.i32(0));
-      if (policy_) return copyPart(target, source, size, "r");
+      if (policy_) return copyPart(target, source, size, "r", nullptr);
       SmallVector<Value*, 3> args{target, source};
       if (size) args.push_back(size);
       b.CreateIntrinsic(intrinsic(size), {}, args);
@@ -122,9 +130,9 @@ class ChunkCopier {
     std::optional<int64_t> diagonal;
   };
 
-  /// What no intrinsic says: with a cache policy, or zeros instead where a condition holds. `part`: how many bytes are
-  /// read ("r"), the condition ("b"), or null.
-  void copyPart(Value* target, Value* source, Value* part, const char* constraint) {
+  /// What no intrinsic says: with a cache policy, zeros instead where a condition holds, or nothing without `predicate`
+  /// (null: always). `part`: how many bytes are read ("r"), the condition ("b"), or null.
+  void copyPart(Value* target, Value* source, Value* part, const char* constraint, Value* predicate) {
     SmallVector<Value*, 4> args{target, source};
     std::string constraints = "r,l", operands;
     auto add = [&](Value* value, const char* kind) {
@@ -134,9 +142,9 @@ class ChunkCopier {
       constraints.append(",").append(kind);
     };
     add(part, constraint), add(policy_, "l");
-    const std::string text =
-        llvm::formatv("cp.async.{0}.shared.global{1} [$0], [$1], {2}{3};", bytes_ == 16 ? "cg" : "ca",
-                      policy_ ? ".L2::cache_hint" : "", bytes_, operands);
+    std::string text = llvm::formatv("cp.async.{0}.shared.global{1} [$0], [$1], {2}{3};", bytes_ == 16 ? "cg" : "ca",
+                                     policy_ ? ".L2::cache_hint" : "", bytes_, operands);
+    if (predicate) text = "@$" + std::to_string(args.size()) + " " + text, add(predicate, "b");
     e_.inlineAsm(e_.b.getVoidTy(), text, constraints.append(",~{memory}"), args);
   }
 
@@ -155,7 +163,7 @@ class ChunkCopier {
   int bytes_;
   CacheHint cache_;
   Value* policy_;  ///< null without a hint
-  bool ofParts_;
+  bool ofParts_, inMostWarps_;
   Value* inside_ = nullptr;  ///< null: not known
   SmallVector<Pending> pending_;
   int reads_ = 0;                          ///< loads of the pending ones
@@ -231,7 +239,11 @@ class BoxCopy {
     Value* first = b_.CreateGEP(element, b_.CreateGEP(element, view_.ptr, threadOffset), origin());
     Value* exists = sharedCondition();
 
-    ChunkCopier copier(e_, chunk_, op_.getCache());
+    // Of the warps that have nothing to copy, few compute addresses in vain.
+    const int64_t copying = (turns_ ? std::min<int64_t>(chunksPerRow, threadCols) * threadRows
+                                    : std::min<int64_t>(boxRows, threadRows) * threadCols);
+    const bool inMostWarps = divideCeil(copying, e_.target.lanes) * 2 * e_.target.lanes >= e_.numThreads();
+    ChunkCopier copier(e_, chunk_, op_.getCache(), /*ofParts=*/false, inMostWarps);
     // Once, or of a few chunks, conditions cost less than another way; the elements of a way wait in registers
     // together, so that many cost programs of a multiprocessor, unless they are a producer's.
     constexpr int64_t kMany = 8, kMost = 16;
@@ -438,7 +450,7 @@ LogicalResult emitAsyncGather(Emitter& e, AsyncGatherOp op) {
   if (op.getMask()) mask = e.regs(op.getMask());
   if (op.getMask() && !(e.layoutOf(op.getMask()) == layout))
     return op.emitOpError("needs its mask in the layout of its offsets");
-  ChunkCopier copier(e, perChunk * eb, op.getCache(), /*ofParts=*/true);
+  ChunkCopier copier(e, perChunk * eb, op.getCache(), /*ofParts=*/true, layout.warpReplicas() <= 2);
   const bool isInPairs = perChunk == 1 && eb == 2 && layout.contiguousRegs(minor) % 2 == 0;
   // What lies on one diagonal a thread reads once, and at a constant distance from what else it reads: offsets that do
   // not wrap differ as their places do.

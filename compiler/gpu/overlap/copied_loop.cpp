@@ -2,8 +2,10 @@
 #include "compiler/gpu/overlap/copied_loop.h"
 
 #include "compiler/analysis/memory_roots.h"
+#include "compiler/dialect/warps.h"
 #include "compiler/gpu/forms/async_products.h"
 #include "compiler/gpu/forms/shared_memory.h"
+#include "compiler/gpu/overlap/load_ahead.h"
 #include "compiler/gpu/rings/ring_groups.h"
 
 namespace tile::ir {
@@ -98,6 +100,7 @@ class Pipeliner {
     BarrierOp::create(b_, loc_);
     for (size_t i = 0; i < carried(); ++i) loop_.getResult(i).replaceAllUsesWith(made_.getResult(i));
     loop_.erase();
+    readFirst(slots);
     return made_;
   }
 
@@ -176,6 +179,7 @@ class Pipeliner {
     // An iteration that exists does not wrap; one that does not is disabled, and its address is not used.
     Value ahead =
         arith::AddIOp::create(in, loc_, made_.getInductionVar(), narrowDistance_, arith::IntegerOverflowFlags::nsw);
+    firstOfCopies_ = ahead.getDefiningOp();
     Value wideAhead = arith::AddIOp::create(in, loc_, wide(in, loc_, made_.getInductionVar()), distance_);
     Value read = made_.getRegionIterArg(readSlot()), write = made_.getRegionIterArg(readSlot() + 1);
     const SmallVector<Value> slots = slotsAt(in, write);
@@ -184,6 +188,27 @@ class Pipeliner {
     next.push_back(wrapped(in, read));
     next.push_back(wrapped(in, write));
     return next;
+  }
+
+  /// In loops without products, few registers of this iteration's slots are read in front of the copies: their latency
+  /// runs while addresses are computed. (ptxas does not move such reads, as copies write shared memory.)
+  void readFirst(ArrayRef<Value> slots) {
+    auto func = made_->getParentOfType<func::FuncOp>();
+    const int warps = warpsOf(func);
+    if (!warps) return;
+    const Facts facts(func);
+    SmallVector<Operation*> reads;
+    int64_t registers = 0;
+    for (Operation& op : *made_.getBody()) {
+      if (isa<MmaOp, LoopLikeOpInterface>(op)) return;
+      auto read = dyn_cast<SmemLoadOp>(op);
+      if (!read || !llvm::is_contained(slots, read.getSource())) continue;
+      reads.push_back(read);
+      registers += registersHeld(read, warps, facts);
+    }
+    if (registers > kMostEarlyRegisters) return;
+    for (Operation* read : reads) read->getOperand(0).getDefiningOp()->moveBefore(firstOfCopies_);
+    for (Operation* read : reads) read->moveBefore(firstOfCopies_);
   }
 
   Value wrapped(OpBuilder& in, Value slot) {
@@ -230,6 +255,7 @@ class Pipeliner {
   Value upper_, step_, distance_, narrowDistance_;
   MmaOp leading_;
   SmallVector<Operation*> behindLeading_;  ///< of the copies
+  Operation* firstOfCopies_ = nullptr;     ///< what stands behind the barrier
 };
 
 }  // namespace
