@@ -68,10 +68,11 @@ func.func @row(%x: !tile.view<2xi64> {tile.align = 16 : i32, tile.unit_stride = 
 }
 
 // A row of 128 bytes: eight lanes of the one warp copy, under a predicate. Around a branch, addresses and conditions could
-// not be computed beside other work.
+// not be computed beside other work. Indices and ends are compared in 32 bits.
 // CHECK-LABEL: entry few_lanes(
 // CHECK: setp.eq.b32 [[FEW:%p[0-9]+]], {{%r[0-9]+}}, 0;
 // CHECK: cp.async.wait_group
+// CHECK-NOT: setp{{.*}}64
 // CHECK-NOT: bra
 // CHECK: @[[FEW]] cp.async.cg.shared.global [{{%r[0-9]+}}], [{{%rd[0-9]+}}], 16, {{%p[0-9]+}};
 // CHECK: ret;

@@ -217,6 +217,8 @@ class BoxCopy {
     mayCut_ = !cols_.whole && e.facts().dimDivisibility(op.getView(), lead_ + minor_) * eb_ % chunk_ != 0;
     if (chunk_ < 4 && mayCut_) chunk_ = eb_, mayCut_ = false;
     perChunk_ = chunk_ / eb_;
+    auto func = op->getParentOfType<mlir::func::FuncOp>();
+    comparesNarrow_ = !func.walk([](MmaOp) { return mlir::WalkResult::interrupt(); }).wasInterrupted();
     isInPairs_ = chunk_ == 2 && perChunk_ == 1 && unit_ && cols_.extent % 2 == 0;
   }
 
@@ -381,11 +383,21 @@ class BoxCopy {
   Value* sharedCondition() {
     SmallVector<Value*> all;
     if (op_.getEnable()) all.push_back(e_.scalar(op_.getEnable()));
-    for (int d = 0; d < lead_; ++d)
-      all.push_back(b_.CreateICmpULT(wide(e_, e_.scalar(op_.getIndices()[d])), view_.dims[d]));
+    for (int d = 0; d < lead_; ++d) all.push_back(isInside(e_.scalar(op_.getIndices()[d]), view_.dims[d]));
     for (const Axis* axis : {&rows_, &cols_})
-      if (axis->whole) all.push_back(b_.CreateICmpULT(axis->start, axis->dim));
+      if (axis->whole) all.push_back(isInside(axis->start32 ? axis->start32 : axis->start, axis->dim));
     return e_.andAll(all);
+  }
+
+  /// Of an index of 32 bits, half the registers and comparisons: none is as large as 2^31, which negative ones are as
+  /// unsigned numbers.
+  Value* isInside(Value* index, Value* dim) {
+    if (!comparesNarrow_ || !index->getType()->isIntegerTy(32)) return b_.CreateICmpULT(wide(e_, index), dim);
+    return b_.CreateICmpULT(index, narrowed(dim, uint64_t{1} << 31));
+  }
+  Value* narrowed(Value* dim, uint64_t most) {
+    Value* end = b_.CreateBinaryIntrinsic(Intrinsic::umin, dim, b_.getInt64(most));
+    return b_.CreateTrunc(end, b_.getInt32Ty());
   }
 
   /// The box is inside the view as a whole; null: no chunk asks for more than `exists` anyway.
@@ -401,6 +413,14 @@ class BoxCopy {
   }
 
   Value* columnCondition(Value* col64, int64_t constant, Value*& partial) {
+    // Unsigned, 32 bits hold the sum; of boxes that begin at multiples of their size none reaches 2^31.
+    const bool endsInside =
+        isPowerOf2_64(cols_.extent) && e_.facts().divisibility(op_.getIndices()[lead_ + minor_]) % cols_.extent == 0;
+    if (comparesNarrow_ && !mayCut_ && cols_.start32 && (cols_.fromZero || endsInside)) {
+      Value* col = b_.CreateAdd(b_.CreateTrunc(col64, b_.getInt32Ty()), e_.i32(constant));
+      return b_.CreateICmpULT(b_.CreateAdd(cols_.start32, col),
+                              narrowed(cols_.dim, endsInside ? uint64_t{1} << 31 : UINT32_MAX));
+    }
     Value* col = b_.CreateAdd(cols_.start, b_.CreateAdd(col64, e_.i64(constant)));
     if (mayCut_) {
       Value* left = b_.CreateMul(b_.CreateSub(cols_.dim, col), e_.i64(eb_));
@@ -420,6 +440,7 @@ class BoxCopy {
   bool unit_ = false;   ///< neighbours in the buffer's rows are neighbours in memory
   bool turns_ = false;  ///< neighbours in the buffer's columns are
   bool mayCut_ = false;
+  bool comparesNarrow_ = false;  ///< in kernels without products, as counters (copied_loop.cpp)
   bool isInPairs_ = false;  ///< elements of 16 bits, each read by itself
 };
 
