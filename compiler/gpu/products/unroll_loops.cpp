@@ -71,7 +71,6 @@ bool unrollBy(scf::ForOp loop, int64_t factor, bool anyStep, scf::ForOp* rest) {
 
 namespace {
 
-constexpr const char* kUnroll = "tile.unroll";
 /// Operations of all bodies together: more of them would take minutes to compile.
 constexpr int64_t kMostOperations = 4096;
 
@@ -85,14 +84,14 @@ class UnrollLoopsPass : public PassWrapper<UnrollLoopsPass, OperationPass<func::
     SmallVector<scf::ForOp> loops;  // inner ones first
     getOperation().walk([&](scf::ForOp loop) { loops.push_back(loop); });
     for (scf::ForOp loop : loops) {
-      auto asked = loop->getAttrOfType<IntegerAttr>(kUnroll);
+      auto asked = loop->getAttrOfType<IntegerAttr>(kUnrollAttr);
       auto stages = loop->getAttrOfType<IntegerAttr>("tile.stages");
       if (!asked || asked.getInt() < 2 || (stages && stages.getInt() > 1) || hasProduct(loop)) continue;
       int64_t operations = 0;
       loop.getBody()->walk([&](Operation*) { ++operations; });
       if (loop.getStaticTripCount() || operations * asked.getInt() > kMostOperations) continue;
-      loop->removeAttr(kUnroll);
-      if (!unrollBy(loop, asked.getInt())) loop->setAttr(kUnroll, asked);
+      loop->removeAttr(kUnrollAttr);
+      if (!unrollBy(loop, asked.getInt())) loop->setAttr(kUnrollAttr, asked);
     }
   }
 };
