@@ -66,3 +66,29 @@ func.func @row(%x: !tile.view<2xi64> {tile.align = 16 : i32, tile.unit_stride = 
   }
   return
 }
+
+// A row of 128 bytes: eight lanes of the one warp copy, under a predicate. Around a branch, addresses and conditions could
+// not be computed beside other work. Indices and ends are compared in 32 bits.
+// CHECK-LABEL: entry few_lanes(
+// CHECK: setp.eq.b32 [[FEW:%p[0-9]+]], {{%r[0-9]+}}, 0;
+// CHECK: cp.async.wait_group
+// CHECK-NOT: setp{{.*}}64
+// CHECK-NOT: bra
+// CHECK: @[[FEW]] cp.async.cg.shared.global [{{%r[0-9]+}}], [{{%rd[0-9]+}}], 16, {{%p[0-9]+}};
+// CHECK: ret;
+func.func @few_lanes(%x: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>, tile.dim_multiple_of = array<i32: 1, 8>}, %n: i32, %y: !tile.view<2xf16>) attributes {tile.kernel, tile.num_warps = 1 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c64 = arith.constant 64 : i32
+  %program = tile.program_id 0
+  %column = arith.muli %program, %c64 : i32
+  %s = tile.smem_alloc : !tile.smem<1x64xf16, minor = 1>
+  scf.for %i = %c0 to %n step %c1 : i32 {
+    tile.async_wait 0
+    tile.async_copy %x[%i, %column : i32, i32] to %s box [1, 64] : !tile.view<2xf16>, !tile.smem<1x64xf16, minor = 1>
+    tile.async_commit
+    %t = tile.smem_load %s : !tile.smem<1x64xf16, minor = 1> -> tensor<1x64xf16>
+    tile.store %t, %y[%i, %column : i32, i32] : tensor<1x64xf16>, !tile.view<2xf16>
+  }
+  return
+}

@@ -558,3 +558,28 @@ func.func @one_element(%X: !tile.view<2 x f32> {tile.align = 16 : i32, tile.unit
   tile.scatter %flat, %y offsets %o : tensor<1024xi32> : tensor<1024xf32>, !tile.ptr<f32>
   return
 }
+
+// -----
+
+// Who asks for a number of bodies gets that: one, with the loads of one iteration ahead.
+// CHECK-LABEL: func.func @one_body
+// CHECK-COUNT-1: tile.load
+// CHECK-NOT: tile.load
+// CHECK: scf.for {{.*}} step %c1_i32
+// CHECK-COUNT-1: tile.load
+// CHECK-NOT: tile.load
+// CHECK: tile.store
+// CHECK-NOT: tile.store
+// CHECK: return
+func.func @one_body(%x: !tile.view<2xf32>, %y: !tile.view<2xf32>, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant dense<0.0> : tensor<128xf32>
+  %r = scf.for %t = %c0 to %n step %c1 iter_args(%sum = %zero) -> (tensor<128xf32>) : i32 {
+    %v = tile.load %x[%t, %c0 : i32, i32] : !tile.view<2xf32> -> tensor<128xf32>
+    %next = arith.addf %sum, %v : tensor<128xf32>
+    tile.store %next, %y[%t, %c0 : i32, i32] : tensor<128xf32>, !tile.view<2xf32>
+    scf.yield %next : tensor<128xf32>
+  } {tile.unroll = 1 : i32}
+  return
+}

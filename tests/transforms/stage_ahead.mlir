@@ -76,3 +76,33 @@ func.func @written(%A: !tile.view<2 x f16> {tile.align = 16 : i32, tile.unit_str
   tile.store %d2, %C[%c32, %c0 : i32, i32] : tensor<32x32xf32>, !tile.view<2 x f32>
   return
 }
+
+// -----
+
+// A row of every iteration, without products: it is read in front of the copies for later iterations. What was read is
+// what the next iteration fills, and whether there is an iteration so far ahead takes a comparison with a number that
+// was made in front of the loop.
+// CHECK-LABEL: func.func @rows
+// CHECK: %[[EARLIER:.*]] = arith.subi %{{.*}}, %c3_i64
+// CHECK: %[[LEAST:.*]] = arith.maxsi %[[EARLIER]], %c-2147483648_i64
+// CHECK: %[[END:.*]] = arith.trunci %[[LEAST]]
+// CHECK: scf.for %[[IV:.*]] = {{.*}} iter_args(%[[READ:.*]] = %c0_i32, %[[WRITE:.*]] = %c3_i32)
+// CHECK-NEXT: tile.async_wait 2
+// CHECK-NEXT: tile.barrier
+// CHECK-NEXT: %[[SLOT:.*]] = tile.smem_slot %{{.*}}[%[[READ]]]
+// CHECK-NEXT: tile.smem_load %[[SLOT]]
+// CHECK: tile.smem_slot %{{.*}}[%[[WRITE]]]
+// CHECK: %[[EXISTS:.*]] = arith.cmpi slt, %[[IV]], %[[END]]
+// CHECK: tile.async_copy {{.*}} if %[[EXISTS]]
+// CHECK: tile.async_commit
+// CHECK: scf.yield %{{.*}}, %[[READ]] :
+func.func @rows(%A: !tile.view<2 x f16>, %C: !tile.view<2 x f16>, %n: i32) attributes {tile.num_warps = 1 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  scf.for %k = %c0 to %n step %c1 : i32 {
+    %a = tile.load_shared %A[%k, %c0 : i32, i32] box [1, 64] : !tile.view<2 x f16> -> !tile.smem<1x64xf16, minor = 1>
+    %r = tile.smem_load %a : !tile.smem<1x64xf16, minor = 1> -> tensor<1x64xf16>
+    tile.store %r, %C[%k, %c0 : i32, i32] : tensor<1x64xf16>, !tile.view<2 x f16>
+  } {tile.stages = 4 : i32}
+  return
+}

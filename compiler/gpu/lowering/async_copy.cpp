@@ -31,9 +31,15 @@ class ChunkCopier {
   using Made = std::function<Value*()>;
 
   /// `ofParts`: conditions are made of several. As a size each would be selected by one after the other, with a
-  /// comparison at the end; as a condition they are one.
-  ChunkCopier(Emitter& e, int bytes, CacheHint cache, bool ofParts = false)
-      : e_(e), bytes_(bytes), cache_(cache), policy_(l2Policy(e, cache)), ofParts_(ofParts) {}
+  /// comparison at the end; as a condition they are one. `inMostWarps`: of half the warps or more some threads write. A
+  /// branch around them would keep the arithmetic of addresses from running beside other work, and save little.
+  ChunkCopier(Emitter& e, int bytes, CacheHint cache, bool ofParts = false, bool inMostWarps = false)
+      : e_(e),
+        bytes_(bytes),
+        cache_(cache),
+        policy_(l2Policy(e, cache)),
+        ofParts_(ofParts),
+        inMostWarps_(inMostWarps) {}
 
   /// `read`: chunk is read if true (null: always), else zeros. `partial`: bytes to read, the rest zeros (null: all).
   /// `write`: false leaves the buffer alone (null: always write).
@@ -53,11 +59,13 @@ class ChunkCopier {
     }
     IRBuilder<>& b = e_.b;
     Value *source = sourceAt(), *read = isRead();
-    emitIf(e_, write, [&] {
-      if (ofParts_ && read && !partial) return copyPart(target, source, b.CreateNot(read), "b");
+    Value* predicate = inMostWarps_ && !partial ? write : nullptr;
+    emitIf(e_, predicate ? nullptr : write, [&] {
+      if (predicate || (ofParts_ && read && !partial))
+        return copyPart(target, source, read ? b.CreateNot(read) : nullptr, "b", predicate);
       Value* size = partial;
       if (read) size = b.CreateSelect(read, partial ? partial : e_.i32(bytes_), e_.i32(0));
-      if (policy_) return copyPart(target, source, size, "r");
+      if (policy_) return copyPart(target, source, size, "r", nullptr);
       SmallVector<Value*, 3> args{target, source};
       if (size) args.push_back(size);
       b.CreateIntrinsic(intrinsic(size), {}, args);
@@ -122,9 +130,9 @@ class ChunkCopier {
     std::optional<int64_t> diagonal;
   };
 
-  /// What no intrinsic says: with a cache policy, or zeros instead where a condition holds. `part`: how many bytes are
-  /// read ("r"), the condition ("b"), or null.
-  void copyPart(Value* target, Value* source, Value* part, const char* constraint) {
+  /// What no intrinsic says: with a cache policy, zeros instead where a condition holds, or nothing without `predicate`
+  /// (null: always). `part`: how many bytes are read ("r"), the condition ("b"), or null.
+  void copyPart(Value* target, Value* source, Value* part, const char* constraint, Value* predicate) {
     SmallVector<Value*, 4> args{target, source};
     std::string constraints = "r,l", operands;
     auto add = [&](Value* value, const char* kind) {
@@ -134,9 +142,9 @@ class ChunkCopier {
       constraints.append(",").append(kind);
     };
     add(part, constraint), add(policy_, "l");
-    const std::string text =
-        llvm::formatv("cp.async.{0}.shared.global{1} [$0], [$1], {2}{3};", bytes_ == 16 ? "cg" : "ca",
-                      policy_ ? ".L2::cache_hint" : "", bytes_, operands);
+    std::string text = llvm::formatv("cp.async.{0}.shared.global{1} [$0], [$1], {2}{3};", bytes_ == 16 ? "cg" : "ca",
+                                     policy_ ? ".L2::cache_hint" : "", bytes_, operands);
+    if (predicate) text = "@$" + std::to_string(args.size()) + " " + text, add(predicate, "b");
     e_.inlineAsm(e_.b.getVoidTy(), text, constraints.append(",~{memory}"), args);
   }
 
@@ -155,7 +163,7 @@ class ChunkCopier {
   int bytes_;
   CacheHint cache_;
   Value* policy_;  ///< null without a hint
-  bool ofParts_;
+  bool ofParts_, inMostWarps_;
   Value* inside_ = nullptr;  ///< null: not known
   SmallVector<Pending> pending_;
   int reads_ = 0;                          ///< loads of the pending ones
@@ -233,6 +241,8 @@ class BoxCopy {
     mayCut_ = !cols_.whole && e.facts().dimDivisibility(op.getView(), lead_ + minor_) * eb_ % chunk_ != 0;
     if (chunk_ < 4 && mayCut_) chunk_ = eb_, mayCut_ = false;
     perChunk_ = chunk_ / eb_;
+    auto func = op->getParentOfType<mlir::func::FuncOp>();
+    comparesNarrow_ = !func.walk([](MmaOp) { return mlir::WalkResult::interrupt(); }).wasInterrupted();
     isInPairs_ = chunk_ == 2 && perChunk_ == 1 && unit_ && cols_.extent % 2 == 0;
   }
 
@@ -255,7 +265,11 @@ class BoxCopy {
     Value* first = b_.CreateGEP(element, b_.CreateGEP(element, view_.ptr, threadOffset), origin());
     Value* exists = sharedCondition();
 
-    ChunkCopier copier(e_, chunk_, op_.getCache());
+    // Of the warps that have nothing to copy, few compute addresses in vain.
+    const int64_t copying = (turns_ ? std::min<int64_t>(chunksPerRow, threadCols) * threadRows
+                                    : std::min<int64_t>(boxRows, threadRows) * threadCols);
+    const bool inMostWarps = divideCeil(copying, e_.target.lanes) * 2 * e_.target.lanes >= e_.numThreads();
+    ChunkCopier copier(e_, chunk_, op_.getCache(), /*ofParts=*/false, inMostWarps);
     // Once, or of a few chunks, conditions cost less than another way; the elements of a way wait in registers
     // together, so that many cost programs of a multiprocessor, unless they are a producer's.
     constexpr int64_t kMany = 8, kMost = 16;
@@ -385,11 +399,21 @@ class BoxCopy {
   Value* sharedCondition() {
     SmallVector<Value*> all;
     if (op_.getEnable()) all.push_back(e_.scalar(op_.getEnable()));
-    for (int d = 0; d < lead_; ++d)
-      all.push_back(b_.CreateICmpULT(wide(e_, e_.scalar(op_.getIndices()[d])), view_.dims[d]));
+    for (int d = 0; d < lead_; ++d) all.push_back(isInside(e_.scalar(op_.getIndices()[d]), view_.dims[d]));
     for (const Axis* axis : {&rows_, &cols_})
-      if (axis->whole) all.push_back(b_.CreateICmpULT(axis->start, axis->dim));
+      if (axis->whole) all.push_back(isInside(axis->start32 ? axis->start32 : axis->start, axis->dim));
     return e_.andAll(all);
+  }
+
+  /// Of an index of 32 bits, half the registers and comparisons: none is as large as 2^31, which negative ones are as
+  /// unsigned numbers.
+  Value* isInside(Value* index, Value* dim) {
+    if (!comparesNarrow_ || !index->getType()->isIntegerTy(32)) return b_.CreateICmpULT(wide(e_, index), dim);
+    return b_.CreateICmpULT(index, narrowed(dim, uint64_t{1} << 31));
+  }
+  Value* narrowed(Value* dim, uint64_t most) {
+    Value* end = b_.CreateBinaryIntrinsic(Intrinsic::umin, dim, b_.getInt64(most));
+    return b_.CreateTrunc(end, b_.getInt32Ty());
   }
 
   /// The box is inside the view as a whole; null: no chunk asks for more than `exists` anyway.
@@ -405,6 +429,14 @@ class BoxCopy {
   }
 
   Value* columnCondition(Value* col64, int64_t constant, Value*& partial) {
+    // Unsigned, 32 bits hold the sum; of boxes that begin at multiples of their size none reaches 2^31.
+    const bool endsInside =
+        isPowerOf2_64(cols_.extent) && e_.facts().divisibility(op_.getIndices()[lead_ + minor_]) % cols_.extent == 0;
+    if (comparesNarrow_ && !mayCut_ && cols_.start32 && (cols_.fromZero || endsInside)) {
+      Value* col = b_.CreateAdd(b_.CreateTrunc(col64, b_.getInt32Ty()), e_.i32(constant));
+      return b_.CreateICmpULT(b_.CreateAdd(cols_.start32, col),
+                              narrowed(cols_.dim, endsInside ? uint64_t{1} << 31 : UINT32_MAX));
+    }
     Value* col = b_.CreateAdd(cols_.start, b_.CreateAdd(col64, e_.i64(constant)));
     if (mayCut_) {
       Value* left = b_.CreateMul(b_.CreateSub(cols_.dim, col), e_.i64(eb_));
@@ -424,6 +456,7 @@ class BoxCopy {
   bool unit_ = false;   ///< neighbours in the buffer's rows are neighbours in memory
   bool turns_ = false;  ///< neighbours in the buffer's columns are
   bool mayCut_ = false;
+  bool comparesNarrow_ = false;  ///< in kernels without products, as counters (copied_loop.cpp)
   bool isInPairs_ = false;  ///< elements of 16 bits, each read by itself
 };
 
@@ -454,7 +487,7 @@ LogicalResult emitAsyncGather(Emitter& e, AsyncGatherOp op) {
   if (op.getMask()) mask = e.regs(op.getMask());
   if (op.getMask() && !(e.layoutOf(op.getMask()) == layout))
     return op.emitOpError("needs its mask in the layout of its offsets");
-  ChunkCopier copier(e, perChunk * eb, op.getCache(), /*ofParts=*/true);
+  ChunkCopier copier(e, perChunk * eb, op.getCache(), /*ofParts=*/true, layout.warpReplicas() <= 2);
   const bool isInPairs = perChunk == 1 && eb == 2 && layout.contiguousRegs(minor) % 2 == 0;
   // What lies on one diagonal a thread reads once, and at a constant distance from what else it reads: offsets that do
   // not wrap differ as their places do.

@@ -103,7 +103,7 @@ class MoreInFlight {
 
   /// How many iterations a body should have; 1: it stays.
   int64_t bodies() {
-    if (loop_->hasAttr("tile.unroll") || !isPlain()) return 1;  // whoever asks for a number gets that
+    if (loop_->hasAttr(kUnrollAttr) || !isPlain()) return 1;  // whoever asks for a number gets that
     int64_t bytes = 0, registers = 0, work = 1;
     for (Operation& op : *loop_.getBody()) {
       work += workOf(&op);

@@ -2,8 +2,10 @@
 #include "compiler/gpu/overlap/copied_loop.h"
 
 #include "compiler/analysis/memory_roots.h"
+#include "compiler/dialect/warps.h"
 #include "compiler/gpu/forms/async_products.h"
 #include "compiler/gpu/forms/shared_memory.h"
+#include "compiler/gpu/overlap/load_ahead.h"
 #include "compiler/gpu/rings/ring_groups.h"
 
 namespace tile::ir {
@@ -69,7 +71,12 @@ bool isReadNext(Operation* op) {
 class Pipeliner {
  public:
   explicit Pipeliner(CopiedLoop& ring)
-      : ring_(ring), loop_(ring.loop), loc_(loop_.getLoc()), b_(loop_), i32_(b_.getI32Type()) {}
+      : ring_(ring),
+        loop_(ring.loop),
+        multiplies_(loop_.getBody()->walk([](MmaOp) { return WalkResult::interrupt(); }).wasInterrupted()),
+        loc_(loop_.getLoc()),
+        b_(loop_),
+        i32_(b_.getI32Type()) {}
 
   scf::ForOp run() {
     makeBuffers();
@@ -98,6 +105,7 @@ class Pipeliner {
     BarrierOp::create(b_, loc_);
     for (size_t i = 0; i < carried(); ++i) loop_.getResult(i).replaceAllUsesWith(made_.getResult(i));
     loop_.erase();
+    readFirst(slots);
     return made_;
   }
 
@@ -153,11 +161,27 @@ class Pipeliner {
     distance_ = arith::MulIOp::create(b_, loc_, step_, distance_);
     narrowDistance_ =
         arith::MulIOp::create(b_, loc_, loop_.getStep(), intConstant(b_, loc_, loop_.getStep().getType(), ahead));
+    if (!multiplies_ && loop_.getUpperBound().getType().isInteger(32)) copiedEnd_ = endOfCopies();
     made_ = scf::ForOp::create(b_, loc_, loop_.getLowerBound(), loop_.getUpperBound(), loop_.getStep(), inits);
     made_->setDiscardableAttrs(loop_->getDiscardableAttrDictionary());
     made_->setAttr("tile.stages", b_.getI32IntegerAttr(ring_.stages));
     Block* body = made_.getBody();
     if (!body->empty()) body->back().erase();
+  }
+
+  /// What a counter of 32 bits is compared with instead of a sum in 64 bits: the end, so many iterations earlier. No
+  /// counter is below the least number.
+  Value endOfCopies() {
+    Value end = arith::SubIOp::create(b_, loc_, upper_, distance_);
+    end = arith::MaxSIOp::create(b_, loc_, end, intConstant(b_, loc_, b_.getI64Type(), INT32_MIN));
+    return arith::TruncIOp::create(b_, loc_, i32_, end);
+  }
+
+  /// Whether there is an iteration as far ahead of this one as copies run.
+  Value existsAhead(OpBuilder& in) {
+    Value iv = made_.getInductionVar();
+    if (copiedEnd_) return arith::CmpIOp::create(in, loc_, arith::CmpIPredicate::slt, iv, copiedEnd_);
+    return exists(in, arith::AddIOp::create(in, loc_, wide(in, loc_, iv), distance_));
   }
 
   /// At the start of the body: waits for this iteration's copies, and starts those of a later one. Returns what is
@@ -176,14 +200,35 @@ class Pipeliner {
     // An iteration that exists does not wrap; one that does not is disabled, and its address is not used.
     Value ahead =
         arith::AddIOp::create(in, loc_, made_.getInductionVar(), narrowDistance_, arith::IntegerOverflowFlags::nsw);
-    Value wideAhead = arith::AddIOp::create(in, loc_, wide(in, loc_, made_.getInductionVar()), distance_);
+    firstOfCopies_ = ahead.getDefiningOp();
     Value read = made_.getRegionIterArg(readSlot()), write = made_.getRegionIterArg(readSlot() + 1);
     const SmallVector<Value> slots = slotsAt(in, write);
-    issue(in, ahead, next, exists(in, wideAhead), slots);
+    issue(in, ahead, next, existsAhead(in), slots);
     for (Operation* op = barrier->getNextNode(); op && leading_; op = op->getNextNode()) behindLeading_.push_back(op);
     next.push_back(wrapped(in, read));
-    next.push_back(wrapped(in, write));
+    next.push_back(multiplies_ ? wrapped(in, write) : read);  // what this iteration reads is free behind it
     return next;
+  }
+
+  /// In loops without products, few registers of this iteration's slots are read in front of the copies: their latency
+  /// runs while addresses are computed. (ptxas does not move such reads, as copies write shared memory.)
+  void readFirst(ArrayRef<Value> slots) {
+    auto func = made_->getParentOfType<func::FuncOp>();
+    const int warps = warpsOf(func);
+    if (!warps) return;
+    const Facts facts(func);
+    SmallVector<Operation*> reads;
+    int64_t registers = 0;
+    for (Operation& op : *made_.getBody()) {
+      if (isa<MmaOp, LoopLikeOpInterface>(op)) return;
+      auto read = dyn_cast<SmemLoadOp>(op);
+      if (!read || !llvm::is_contained(slots, read.getSource())) continue;
+      reads.push_back(read);
+      registers += registersHeld(read, warps, facts);
+    }
+    if (registers > kMostEarlyRegisters) return;
+    for (Operation* read : reads) read->getOperand(0).getDefiningOp()->moveBefore(firstOfCopies_);
+    for (Operation* read : reads) read->moveBefore(firstOfCopies_);
   }
 
   Value wrapped(OpBuilder& in, Value slot) {
@@ -223,13 +268,18 @@ class Pipeliner {
 
   CopiedLoop& ring_;
   scf::ForOp loop_, made_;
+  /// Beside products a few instructions less are no gain, and another order costs some kernels a program (128 registers
+  /// became 148): their counters stay as they are.
+  bool multiplies_;
   Location loc_;
   OpBuilder b_;  ///< in front of both loops
   Type i32_;
   SmallVector<Value> buffers_, state_;
   Value upper_, step_, distance_, narrowDistance_;
+  Value copiedEnd_;  ///< null: the counter has other than 32 bits
   MmaOp leading_;
   SmallVector<Operation*> behindLeading_;  ///< of the copies
+  Operation* firstOfCopies_ = nullptr;     ///< what stands behind the barrier
 };
 
 }  // namespace

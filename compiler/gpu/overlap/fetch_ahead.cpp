@@ -350,6 +350,8 @@ class Fetcher {
     distance = std::min(distance, std::max<int64_t>(1, (kMostUnrolledState - state) / registers));
     if (std::optional<APInt> trips = loop.getStaticTripCount())
       distance = std::min<int64_t>(distance, trips->getZExtValue() / kLeastTrips);
+    if (auto asked = loop->getAttrOfType<IntegerAttr>(kUnrollAttr))  // whoever asks for a number gets that
+      distance = std::min(distance, asked.getInt());
     if (distance < 1) return false;
     loop = loadAhead(loop, loads, updates, distance);
     if (loop && distance > 1) {  // now: for these loops two are enough

@@ -7,6 +7,7 @@
 
 #include "compiler/dialect/products.h"
 #include "compiler/gpu/access/access_width.h"
+#include "compiler/gpu/access/places_apart.h"
 #include "compiler/gpu/dot_passes.h"
 #include "mlir/Dialect/SCF/Utils/Utils.h"
 #include "mlir/IR/Matchers.h"
@@ -55,7 +56,12 @@ bool unrollBy(scf::ForOp loop, int64_t factor, bool anyStep, scf::ForOp* rest) {
     loop.setUpperBound(loop.getUnsignedCmp() ? arith::MaxUIOp::create(b, loop.getLoc(), low, high).getResult()
                                              : arith::MaxSIOp::create(b, loop.getLoc(), low, high).getResult());
   }
-  const auto made = loopUnrollByFactor(loop, factor);
+  markFirstBody(loop, factor);
+  const auto made = loopUnrollByFactor(loop, factor, [](unsigned body, Operation* op, OpBuilder) {
+    if (auto first = BodyOf::find(op)) BodyOf{first->loop, first->access, body, first->bodies}.mark(op);
+  });
+  if (failed(made)) unmarkBodies(loop);
+  if (succeeded(made) && made->epilogueLoopOp) unmarkBodies(*made->epilogueLoopOp);
   if (succeeded(made))
     for (const std::optional<scf::ForOp>& part : {made->mainLoopOp, made->epilogueLoopOp})
       if (part) moveConstantsLast(*part);
@@ -65,7 +71,6 @@ bool unrollBy(scf::ForOp loop, int64_t factor, bool anyStep, scf::ForOp* rest) {
 
 namespace {
 
-constexpr const char* kUnroll = "tile.unroll";
 /// Operations of all bodies together: more of them would take minutes to compile.
 constexpr int64_t kMostOperations = 4096;
 
@@ -79,14 +84,14 @@ class UnrollLoopsPass : public PassWrapper<UnrollLoopsPass, OperationPass<func::
     SmallVector<scf::ForOp> loops;  // inner ones first
     getOperation().walk([&](scf::ForOp loop) { loops.push_back(loop); });
     for (scf::ForOp loop : loops) {
-      auto asked = loop->getAttrOfType<IntegerAttr>(kUnroll);
+      auto asked = loop->getAttrOfType<IntegerAttr>(kUnrollAttr);
       auto stages = loop->getAttrOfType<IntegerAttr>("tile.stages");
       if (!asked || asked.getInt() < 2 || (stages && stages.getInt() > 1) || hasProduct(loop)) continue;
       int64_t operations = 0;
       loop.getBody()->walk([&](Operation*) { ++operations; });
       if (loop.getStaticTripCount() || operations * asked.getInt() > kMostOperations) continue;
-      loop->removeAttr(kUnroll);
-      if (!unrollBy(loop, asked.getInt())) loop->setAttr(kUnroll, asked);
+      loop->removeAttr(kUnrollAttr);
+      if (!unrollBy(loop, asked.getInt())) loop->setAttr(kUnrollAttr, asked);
     }
   }
 };
