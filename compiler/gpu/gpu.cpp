@@ -5,6 +5,7 @@
 #include "compiler/gpu/gpu_passes.h"
 #include "compiler/gpu/lowering/emitter.h"
 #include "compiler/gpu/overlap/count_in_place.h"
+#include "compiler/gpu/overlap/unroll_turns.h"
 #include "compiler/transforms/transforms.h"
 #include "llvm/IR/Module.h"
 #include "mlir/Pass/PassManager.h"
@@ -35,6 +36,7 @@ void addLayoutPasses(mlir::OpPassManager& passes, const Target& target, const Co
   auto optionsOf = [&options]() -> const CompileOptions& { return options; };
   passes.addPass(createLoadAheadPass());
   passes.addPass(createStagePass(targetOf, optionsOf));
+  passes.addPass(createUnrollTurnsPass(optionsOf));
   passes.addPass(createUnrollHeldPass());
   passes.addPass(createCountInPlacePass(targetOf));
   passes.addPass(createAssignLayoutsPass(targetOf, optionsOf));
@@ -83,6 +85,7 @@ void registerGpuPasses(std::function<const Target&()> target, std::function<cons
   mlir::registerPass([] { return createLoadAheadPass(); });
   mlir::registerPass([=] { return createStagePass(target, options); });
   mlir::registerPass([] { return createUnrollHeldPass(); });
+  mlir::registerPass([=] { return createUnrollTurnsPass(options); });
   mlir::registerPass([=] { return createCountInPlacePass(target); });
   mlir::registerPass([=] { return createAssignLayoutsPass(target, options); });
   mlir::registerPass([] { return createCommonSourcesPass(); });

@@ -140,3 +140,22 @@ func.func @shared(%x: !tile.view<1xf32>, %y: !tile.view<1xf32>, %n: i32) attribu
   tile.store %r, %y[%c0 : i32] : tensor<512xf32>, !tile.view<1xf32>
   return
 }
+
+// -----
+// Counting in a table in shared memory has no order either.
+// ALL-LABEL: func.func @counts
+// FEW: scf.for
+// FEW-COUNT-8: tile.gather
+// FEW-COUNT-8: tile.smem_count
+func.func @counts(%X: !tile.ptr<i32>, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c512 = arith.constant 512 : i32
+  %at = tile.iota : tensor<512xi32>
+  %table = tile.smem_alloc : !tile.smem<1x256xi32, minor = 1>
+  scf.for %i = %c0 to %n step %c512 : i32 {
+    %p = tile.ptr_add %X, %i : !tile.ptr<i32>, i32
+    %v = tile.gather %p offsets %at : tensor<512xi32> : !tile.ptr<i32> -> tensor<512xi32>
+    tile.smem_count %v in %table : tensor<512xi32>, !tile.smem<1x256xi32, minor = 1>
+  }
+  return
+}

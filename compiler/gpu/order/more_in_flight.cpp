@@ -10,6 +10,7 @@
 // argument), or others (atomics that order memory, volatile reads). A walk along pointers that are loaded, each from
 // where the one before leads, has one load on its way whatever is done.
 #include "compiler/analysis/memory_roots.h"
+#include "compiler/dialect/count_ops.h"
 #include "compiler/dialect/products.h"
 #include "compiler/dialect/warps.h"
 #include "compiler/gpu/few_programs.h"
@@ -133,7 +134,7 @@ class MoreInFlight {
       if (op.hasTrait<OpTrait::IsTerminator>()) continue;
       if (isRead(&op) ? isVolatile(&op) : writesGlobal(&op) && (isAcquire(&op) || isRelease(&op))) return false;
       if (writesGlobal(&op)) writes_.push_back(&op);
-      const bool isKnown = isRead(&op) || writesGlobal(&op) || isMemoryEffectFree(&op);
+      const bool isKnown = isRead(&op) || writesGlobal(&op) || isa<SmemCountOp>(op) || isMemoryEffectFree(&op);
       if (!isKnown || hasProduct(&op) || (op.getNumRegions() && !isa<ReduceOp, ScanOp>(op))) return false;
     }
     return true;
