@@ -2,8 +2,6 @@
 // the condition says, too, that its numbers do not.
 #include "compiler/gpu/access/places_apart.h"
 
-#include <map>
-
 #include "compiler/dialect/dialect.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/IRMapping.h"
@@ -14,13 +12,11 @@ using namespace mlir;
 
 namespace {
 
-constexpr const char* kBodiesAttr = "tile.bodies";  ///< of a loop: a number that no other loop has
-
 class Places {
  public:
   explicit Places(scf::ForOp loop) : loop_(loop), b_(loop) {}
 
-  Value meet(Value pointer, Value offsets, Value mask, int64_t bodies) {
+  Value meet(Value pointer, Value offsets, Value mask) {
     // The pointer in the first iteration, in the last one at most, and how far it moves with the counter.
     const Value low = wide(loop_.getLowerBound()), high = wide(loop_.getUpperBound());
     Value moved = number(0), carried = number(0);
@@ -51,8 +47,7 @@ class Places {
       mustFit(getElementTypeOrSelf(offsets.getType()), reach->low);
       mustFit(getElementTypeOrSelf(offsets.getType()), reach->high);
     }
-    Value step = make<arith::AddIOp>(make<arith::MulIOp>(moved, wide(loop_.getStep())), carried);
-    if (bodies > 1) step = make<arith::DivSIOp>(step, number(bodies));  // exactly: all bodies move on alike
+    const Value step = make<arith::AddIOp>(make<arith::MulIOp>(moved, wide(loop_.getStep())), carried);
     const Value width = make<arith::SubIOp>(reach->high, reach->low);
     const Value distance = make<arith::MaxSIOp>(step, make<arith::SubIOp>(number(0), step));
     Value meet = compare(arith::CmpIPredicate::sle, distance, width);
@@ -218,65 +213,15 @@ class Places {
 
 }  // namespace
 
-Value placesMeet(Value pointer, Value offsets, Value mask, scf::ForOp loop, int64_t bodies) {
-  return Places(loop).meet(pointer, offsets, mask, bodies);
-}
-
-std::optional<BodyOf> BodyOf::find(Operation* op) {
-  auto marked = op->getAttrOfType<DenseI64ArrayAttr>(kAttr);
-  auto parent = marked ? op->getParentOfType<LoopLikeOpInterface>() : LoopLikeOpInterface();
-  auto loop = parent ? parent->getAttrOfType<IntegerAttr>(kBodiesAttr) : IntegerAttr();
-  if (!loop || loop.getInt() != marked[0]) return std::nullopt;
-  return BodyOf{marked[0], marked[1], marked[2], marked[3]};
-}
-void BodyOf::mark(Operation* op) const {
-  op->setAttr(kAttr, DenseI64ArrayAttr::get(op->getContext(), {loop, access, body, bodies}));
-}
-
-void unmarkBodies(scf::ForOp loop) {
-  loop->removeAttr(kBodiesAttr);
-  loop.getBody()->walk([](Operation* op) { op->removeAttr(BodyOf::kAttr); });
-}
-
-void markFirstBody(scf::ForOp loop, int64_t bodies) {
-  const bool isMarked = loop->hasAttr(kBodiesAttr);
-  unmarkBodies(loop);
-  SmallVector<Operation*> accesses;
-  bool writes = false;
-  loop.getBody()->walk([&](Operation* op) {
-    if (!isa<GatherOp, ScatterOp>(op) || op->getParentOfType<LoopLikeOpInterface>() != loop) return;
-    writes |= isa<ScatterOp>(op);
-    accesses.push_back(op);
-  });
-  if (!writes || isMarked) return;
-  int64_t number = 0;
-  loop->getParentOfType<func::FuncOp>().walk([&](Operation* op) {
-    if (auto other = op->getAttrOfType<IntegerAttr>(kBodiesAttr)) number = std::max(number, other.getInt() + 1);
-  });
-  loop->setAttr(kBodiesAttr, Builder(loop.getContext()).getI64IntegerAttr(number));
-  std::map<std::array<void*, 3>, int64_t> accessAt;
-  for (Operation* op : accesses) {
-    const auto [pointer, offsets, mask] = placeOf(op).value();
-    const std::array<void*, 3> place{pointer.getAsOpaquePointer(), offsets.getAsOpaquePointer(),
-                                     mask.getAsOpaquePointer()};
-    BodyOf{number, accessAt.try_emplace(place, accessAt.size()).first->second, 0, bodies}.mark(op);
-  }
-}
-
-std::optional<std::array<Value, 3>> placeOf(Operation* op) {
-  if (auto gather = dyn_cast_if_present<GatherOp>(op))
-    return std::array<Value, 3>{gather.getPtr(), gather.getOffsets(), gather.getMask()};
-  if (auto scatter = dyn_cast_if_present<ScatterOp>(op))
-    return std::array<Value, 3>{scatter.getPtr(), scatter.getOffsets(), scatter.getMask()};
-  return std::nullopt;
+Value placesMeet(Value pointer, Value offsets, Value mask, scf::ForOp loop) {
+  return Places(loop).meet(pointer, offsets, mask);
 }
 
 void orderIfMet(scf::ForOp loop, ArrayRef<Meeting> meetings) {
-  constexpr size_t kShort = 48;  // operations of a body
+  constexpr size_t kShort = 48;
   const Location loc = loop.getLoc();
   Block& body = *loop.getBody();
-  const auto bodies = BodyOf::find(meetings[0].access);
-  const bool isShort = body.getOperations().size() <= kShort * (bodies ? bodies->bodies : 1) &&
+  const bool isShort = body.getOperations().size() <= kShort &&
                        llvm::none_of(body, [](Operation& op) { return op.getNumRegions() > 0; });
   OpBuilder b(loop);
   if (!isShort) {

@@ -269,39 +269,27 @@ class BarrierInserter {
     join(state, effects.after);
   }
 
-  /// Whether it can be computed in front of the loop if `now` and the same access of an earlier iteration, or of
-  /// another body, through a pointer that the loop moves on, overlap. The condition is kept for the access.
+  /// Whether it can be computed in front of the loop if `now` and the same access of an earlier iteration, through a
+  /// pointer that the loop moves on, overlap. The condition is kept for the access.
   bool mayBeApart(const MemoryAccess& earlier, const MemoryAccess& now) {
-    const auto before = placeOf(earlier.op), place = placeOf(now.op);
-    if (now.carried || !before || !place) return false;
-    auto loop = dyn_cast_or_null<scf::ForOp>(now.op->getParentOfType<LoopLikeOpInterface>().getOperation());
-    if (!loop || earlier.op->getParentOfType<LoopLikeOpInterface>() != loop) return false;
-    const auto body = BodyOf::find(now.op), other = BodyOf::find(earlier.op);
-    const bool ofBodies = body && other && body->access == other->access && body->body != other->body &&
-                          (*before)[1] == (*place)[1] && (*before)[2] == (*place)[2];
-    if (ofBodies ? earlier.loop && earlier.loop != loop : earlier.loop != loop || *before != *place) return false;
+    const auto before = movingPlace(earlier.op), place = movingPlace(now.op);
+    auto loop = dyn_cast_if_present<scf::ForOp>(earlier.loop);
+    if (!loop || now.carried || !before || !place || *before != *place) return false;
+    if (now.op->getParentOfType<LoopLikeOpInterface>() != loop ||
+        earlier.op->getParentOfType<LoopLikeOpInterface>() != loop)
+      return false;
     auto [found, isNew] = conditions_.try_emplace(now.op);
-    if (isNew) found->second = meetsOthers(now.op, loop);
+    if (isNew) found->second = placesMeet((*place)[0], (*place)[1], (*place)[2], loop);
     if (found->second) needsCondition_.insert(now.op);
     return found->second != nullptr;
   }
-  /// Whether an access of the loop meets those of other iterations, and of other bodies.
-  Value meetsOthers(Operation* op, scf::ForOp loop) {
-    const auto body = BodyOf::find(op);
-    if (!body) {
-      const auto [pointer, offsets, mask] = *placeOf(op);
-      return placesMeet(pointer, offsets, mask, loop);
-    }
-    auto [found, isNew] = ofBodies_.try_emplace({body->loop, body->access});
-    if (!isNew) return found->second;
-    loop.getBody()->walk([&](Operation* first) {
-      const auto its = BodyOf::find(first);
-      if (!its || its->access != body->access || its->body != 0) return WalkResult::advance();
-      const auto [pointer, offsets, mask] = *placeOf(first);
-      found->second = placesMeet(pointer, offsets, mask, loop, its->bodies);
-      return WalkResult::interrupt();
-    });
-    return found->second;
+  /// Pointer, offsets and mask of an access through pointers.
+  static std::optional<std::array<Value, 3>> movingPlace(Operation* op) {
+    if (auto gather = dyn_cast_if_present<GatherOp>(op))
+      return std::array<Value, 3>{gather.getPtr(), gather.getOffsets(), gather.getMask()};
+    if (auto scatter = dyn_cast_if_present<ScatterOp>(op))
+      return std::array<Value, 3>{scatter.getPtr(), scatter.getOffsets(), scatter.getMask()};
+    return std::nullopt;
   }
 
   /// Whether the loop writes to stages that alternate between its iterations, and that may still be in use from before
@@ -435,7 +423,6 @@ class BarrierInserter {
   /// For an access in a loop, an i1 computed in front of the loop: whether it may overlap what another iteration
   /// accessed. Null: that cannot be computed.
   llvm::MapVector<Operation*, Value> conditions_;
-  std::map<std::pair<int64_t, int64_t>, Value> ofBodies_;  ///< the same for all bodies' copies of one access
   llvm::DenseSet<Operation*> needsCondition_;
 };
 

@@ -7,7 +7,6 @@
 
 #include "compiler/dialect/products.h"
 #include "compiler/gpu/access/access_width.h"
-#include "compiler/gpu/access/places_apart.h"
 #include "compiler/gpu/dot_passes.h"
 #include "mlir/Dialect/SCF/Utils/Utils.h"
 #include "mlir/IR/Matchers.h"
@@ -56,12 +55,7 @@ bool unrollBy(scf::ForOp loop, int64_t factor, bool anyStep, scf::ForOp* rest) {
     loop.setUpperBound(loop.getUnsignedCmp() ? arith::MaxUIOp::create(b, loop.getLoc(), low, high).getResult()
                                              : arith::MaxSIOp::create(b, loop.getLoc(), low, high).getResult());
   }
-  markFirstBody(loop, factor);
-  const auto made = loopUnrollByFactor(loop, factor, [](unsigned body, Operation* op, OpBuilder) {
-    if (auto first = BodyOf::find(op)) BodyOf{first->loop, first->access, body, first->bodies}.mark(op);
-  });
-  if (failed(made)) unmarkBodies(loop);
-  if (succeeded(made) && made->epilogueLoopOp) unmarkBodies(*made->epilogueLoopOp);
+  const auto made = loopUnrollByFactor(loop, factor);
   if (succeeded(made))
     for (const std::optional<scf::ForOp>& part : {made->mainLoopOp, made->epilogueLoopOp})
       if (part) moveConstantsLast(*part);
