@@ -11,7 +11,8 @@ struct Promise {
   int64_t multipleOf = 1;
 };
 
-/// Of `n > 0`, `0 <= i`, `n % 16 == 0`, `a < b`, and of all parts of `and`; what the facts say already may be among them.
+/// Of `n > 0`, `0 <= i`, `n % 16 == 0`, `a < b`, and of all parts of `and`; what the facts say already may be among
+/// them.
 llvm::SmallVector<Promise> promisesOf(mlir::Value condition, const Facts& facts);
 
 }  // namespace tile::ir

@@ -286,7 +286,8 @@ Value multiple_of(const Operand& o, int64_t n) {
                     o.loc),
            Value{0};
   mlir::Value x = t->info(v).value;
-  return t->add(ir::AssumeOp::create(t->at_end(), t->location(o.loc), x.getType(), x, n, nullptr, nullptr), type.dtype, o.loc);
+  const mlir::Value kept = ir::AssumeOp::create(t->at_end(), t->location(o.loc), x.getType(), x, n, nullptr, nullptr);
+  return t->add(kept, type.dtype, o.loc);
 }
 
 void assume(const Operand& o) {
