@@ -23,16 +23,15 @@ class KeepPromisesPass : public impl::KeepPromisesBase<KeepPromisesPass> {
     kept_.clear();
     SmallVector<AssumeTrueOp> assumed;
     getOperation().walk([&](AssumeTrueOp assume) { assumed.push_back(assume); });
-    for (AssumeTrueOp assume : assumed) {
-      const Facts facts(getOperation());
-      for (const Promise& promise : promisesOf(assume.getCondition(), facts)) keep(promise, assume, facts);
-    }
+    for (AssumeTrueOp assume : assumed)
+      for (const Promise& promise : promisesOf(assume.getCondition(), Facts(getOperation()))) keep(promise, assume);
   }
 
-  void keep(Promise promise, AssumeTrueOp assume, const Facts& facts) {
+  void keep(Promise promise, AssumeTrueOp assume) {
     Value value = promise.value;
     if (isa<RankedTensorType>(value.getType()) || matchPattern(value, m_Constant())) return;
     if (Value kept = kept_.lookup(value); kept && kept.getParentBlock() == assume->getBlock()) value = kept;
+    const Facts facts(getOperation());  // with what has been kept so far, of the same condition as well
     const Range before = facts.rangeOf(value);
     const std::optional<Range> both = common(before, promise.range);
     const int64_t multiple = std::max(facts.divisibility(value), promise.multipleOf);
@@ -48,8 +47,11 @@ class KeepPromisesPass : public impl::KeepPromisesBase<KeepPromisesPass> {
         getOperation().setArgAttr(arg.getArgNumber(), "tile.multiple_of", b.getI32IntegerAttr(int32_t(multiple)));
       return;
     }
+    // Behind what another part of the condition has made of the number, too.
+    Operation* made = value.getDefiningOp();
+    const bool isMadeHere = made && made->getBlock() == assume->getBlock() && assume->isBeforeInBlock(made);
     OpBuilder builder(assume);
-    builder.setInsertionPointAfter(assume);
+    builder.setInsertionPointAfter(isMadeHere ? made : assume);
     Value kept = AssumeOp::create(builder, assume.getLoc(), value.getType(), value, multiple, least, most);
     kept_[promise.value] = kept;
     value.replaceUsesWithIf(kept, [&](OpOperand& use) {

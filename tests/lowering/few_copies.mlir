@@ -39,3 +39,32 @@ func.func @nibbles(%x: !tile.ptr<i8> {tile.align = 16 : i32}, %y: !tile.ptr<i32>
   tile.scatter %sum, %y offsets %down : tensor<64x1xi32> : tensor<64x1xi32>, !tile.ptr<i32>
   return
 }
+
+// Bytes that a scalar chooses are bytes as well.
+// CHECK-LABEL: func.func @chosen(
+// CHECK: tile.broadcast {{.*}} -> tensor<64x64x2xi8, #tile.layout<64x64x2 regs [1:16*1, 0:2*32, 2:2*1]
+// CHECK: tile.reduce
+func.func @chosen(%x: !tile.ptr<i8> {tile.align = 16 : i32}, %z: !tile.ptr<i8> {tile.align = 16 : i32}, %is: i1,
+                  %y: !tile.ptr<i8>) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %i = tile.iota : tensor<64xi32>
+  %c64 = arith.constant dense<64> : tensor<64x1xi32>
+  %down = tile.reshape %i : tensor<64xi32> -> tensor<64x1xi32>
+  %across = tile.reshape %i : tensor<64xi32> -> tensor<1x64xi32>
+  %starts = arith.muli %down, %c64 : tensor<64x1xi32>
+  %rows = tile.broadcast %starts : tensor<64x1xi32> -> tensor<64x64xi32>
+  %columns = tile.broadcast %across : tensor<1x64xi32> -> tensor<64x64xi32>
+  %places = arith.addi %rows, %columns : tensor<64x64xi32>
+  %one = tile.gather %x offsets %places : tensor<64x64xi32> : !tile.ptr<i8> -> tensor<64x64xi8>
+  %other = tile.gather %z offsets %places : tensor<64x64xi32> : !tile.ptr<i8> -> tensor<64x64xi8>
+  %bytes = arith.select %is, %one, %other : tensor<64x64xi8>
+  %single = tile.reshape %bytes : tensor<64x64xi8> -> tensor<64x64x1xi8>
+  %twice = tile.broadcast %single : tensor<64x64x1xi8> -> tensor<64x64x2xi8>
+  %flat = tile.reshape %twice : tensor<64x64x2xi8> -> tensor<64x128xi8>
+  %sum = tile.reduce %flat axis 1 : (tensor<64x128xi8>) -> tensor<64x1xi8> {
+  ^bb0(%a: i8, %b: i8):
+    %s = arith.addi %a, %b : i8
+    tile.yield %s : i8
+  }
+  tile.scatter %sum, %y offsets %down : tensor<64x1xi32> : tensor<64x1xi8>, !tile.ptr<i8>
+  return
+}

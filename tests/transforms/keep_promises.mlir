@@ -76,3 +76,30 @@ func.func @conditional(%n: i32, %is: i1, %y: !tile.ptr<i32>) attributes {tile.ke
   tile.scatter %n, %y : i32, !tile.ptr<i32>
   return
 }
+
+// All parts of one condition, of an argument and of another number.
+// CHECK-LABEL: func.func @parts(
+// CHECK-SAME: %arg0: i32 {tile.at_least = 1 : i64, tile.at_most = 99 : i64, tile.multiple_of = 16 : i32}
+// CHECK: %[[X:.*]] = tile.gather %arg1
+// CHECK: %[[LOW:.*]] = tile.assume %[[X]] multiple_of 1 from 1 to 2147483647 : i32
+// CHECK: %[[BOTH:.*]] = tile.assume %[[LOW]] multiple_of 1 from 1 to 99 : i32
+// CHECK: tile.scatter %[[BOTH]], %arg2
+func.func @parts(%n: i32, %p: !tile.ptr<i32>, %y: !tile.ptr<i32>) attributes {tile.kernel} {
+  %c0 = arith.constant 0 : i32
+  %c16 = arith.constant 16 : i32
+  %c100 = arith.constant 100 : i32
+  %low = arith.cmpi sgt, %n, %c0 : i32
+  %high = arith.cmpi slt, %n, %c100 : i32
+  %rest = arith.remsi %n, %c16 : i32
+  %whole = arith.cmpi eq, %rest, %c0 : i32
+  %inside = arith.andi %low, %high : i1
+  %all = arith.andi %inside, %whole : i1
+  tile.assume_true %all
+  %x = tile.gather %p : !tile.ptr<i32> -> i32
+  %above = arith.cmpi sgt, %x, %c0 : i32
+  %below = arith.cmpi slt, %x, %c100 : i32
+  %between = arith.andi %above, %below : i1
+  tile.assume_true %between
+  tile.scatter %x, %y : i32, !tile.ptr<i32>
+  return
+}

@@ -6,6 +6,7 @@
 #include "compiler/layout/lane_trades.h"
 #include "compiler/layout/relations.h"
 #include "compiler/lowering/elementwise.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 namespace tile::ir {
@@ -20,22 +21,26 @@ void addTiles(SmallVector<Value>& into, ValueRange values) {
 }
 
 /// Whether what is computed of the tile, element by element, loses a dim.
-bool isFlattened(Value tile, int depth = 0) {
-  constexpr int kDeepest = 8;
-  return llvm::any_of(tile.getUsers(), [&](Operation* user) {
-    if (auto reshape = dyn_cast<ReshapeOp>(user))
-      return reshape.getType().getRank() < reshape.getSource().getType().getRank();
-    return depth < kDeepest && isElementwise(user) && user->getNumResults() == 1 &&
-           isFlattened(user->getResult(0), depth + 1);
-  });
+bool isFlattened(Value tile) {
+  constexpr size_t kMost = 32;  // tiles that are looked at
+  llvm::SetVector<Value> reached;
+  reached.insert(tile);
+  for (size_t i = 0; i < reached.size() && i < kMost; ++i)
+    for (Operation* user : reached[i].getUsers()) {
+      auto reshape = dyn_cast<ReshapeOp>(user);
+      if (reshape && reshape.getType().getRank() < reshape.getSource().getType().getRank()) return true;
+      if (isElementwise(user) && user->getNumResults() == 1) reached.insert(user->getResult(0));
+    }
+  return false;
 }
 
 /// Of a tile computed of one that is loaded, element by element: the bits that were loaded of each.
 unsigned loadedBits(Value tile) {
-  Operation* op = tile.getDefiningOp();
-  while (op && (isElementwise(op) || isa<ReshapeOp>(op)) && op->getNumOperands() > 0) {
-    tile = op->getOperand(0);
-    op = tile.getDefiningOp();
+  while (Operation* op = tile.getDefiningOp()) {
+    if ((!isElementwise(op) && !isa<ReshapeOp>(op)) || op->getNumOperands() == 0) break;
+    const Value from = op->getOperand(isa<arith::SelectOp>(op) ? 1 : 0);
+    if (!isTile(from)) break;
+    tile = from;
   }
   return tileType(tile).getElementTypeBitWidth();
 }

@@ -96,7 +96,7 @@ class UnrollTurnsPass : public PassWrapper<UnrollTurnsPass, OperationPass<func::
     constexpr int64_t kFewest = 8, kShare = 16, kMost = 4;
     constexpr int64_t kMostOperations = 512;  // of all bodies together
     const Turns turns = turnsOf(loop, warps);
-    if (turns.registers < kFewest || turns.names > kMost || loop->hasAttr("tile.unroll") ||
+    if (turns.registers < kFewest || turns.names > kMost || loop->hasAttr(kUnrollAttr) ||
         loop->hasAttr("tile.stages") || loop->hasAttr(kHeldAttr) || hasProduct(loop))
       return 1;
     int64_t operations = 0, work = 0, loaded = 0;
