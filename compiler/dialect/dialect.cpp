@@ -1,7 +1,6 @@
 // dialect.cpp - registration of the dialect's ops, types and attributes.
 #include "compiler/dialect/dialect.h"
 
-#include "compiler/dialect/count_ops.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "mlir/Interfaces/FoldInterfaces.h"
@@ -50,10 +49,6 @@ void TileDialect::initialize() {
   addOperations<
 #define GET_OP_LIST
 #include "compiler/dialect/tile_ops.cpp.inc"
-      >();
-  addOperations<
-#define GET_OP_LIST
-#include "compiler/dialect/tile_counts.cpp.inc"
       >();
 }
 

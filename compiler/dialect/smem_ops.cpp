@@ -74,6 +74,14 @@ LogicalResult ShareOp::verify() { return verifyTile(*this, getSource().getType()
 LogicalResult SmemLoadOp::verify() { return verifyTile(*this, getResult().getType(), getSource().getType()); }
 LogicalResult SmemStoreOp::verify() { return verifyTile(*this, getValue().getType(), getTarget().getType()); }
 
+LogicalResult SmemCountOp::verify() {
+  const SmemType type = getTarget().getType();
+  if (type.isRing() || type.getShape().size() != 2 || type.getShape()[0] != 1 || type.getMinor() != 1 ||
+      !type.getElementType().isInteger(32))
+    return emitOpError() << "expects one row of i32, found " << type;
+  return success();
+}
+
 LogicalResult SmemZeroOp::verify() {
   if (!getBox()) return success();
   const SmemType type = getTarget().getType();

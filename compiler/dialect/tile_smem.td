@@ -128,6 +128,13 @@ def Tile_SmemZeroOp : Tile_Op<"smem_zero", [MemoryEffects<[MemWrite]>]> {
   let assemblyFormat = "$target (`outside` $box^)? attr-dict `:` type($target)";
   let hasVerifier = 1;
 }
+def Tile_SmemCountOp : Tile_Op<"smem_count", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "adds to a row of numbers how many elements are 0, 1, .. below its length; others are not counted";
+  let description = "Atomic additions: several such ops in a row need no barrier between them.";
+  let arguments = (ins Tile_Of<[I32]>:$source, Tile_SmemType:$target);
+  let assemblyFormat = "$source `in` $target attr-dict `:` type($source) `,` type($target)";
+  let hasVerifier = 1;
+}
 def Tile_AsyncCopyOp : Tile_Op<"async_copy", [MemoryEffects<[MemRead, MemWrite]>, AttrSizedOperandSegments]> {
   let summary = "starts copying a box of a view to the origin of a buffer; zeros outside the view, and everywhere when `enable` is false";
   let description = "Done for the copying thread after async_wait, for the other threads after a barrier behind that.";

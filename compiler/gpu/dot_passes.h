@@ -35,6 +35,10 @@ std::unique_ptr<mlir::Pass> createFlattenLoopsPass(OptionsOf options);
 std::unique_ptr<mlir::Pass> createUnrollLoopsPass();
 /// Gives loops that hold loads of several iterations as many bodies: nothing moves from register to register.
 std::unique_ptr<mlir::Pass> createUnrollHeldPass();
+/// As many bodies as tiles take turns in a loop: nothing moves from register to register.
+std::unique_ptr<mlir::Pass> createUnrollTurnsPass(OptionsOf options);
+/// Histograms that loops add up count in one table in shared memory.
+std::unique_ptr<mlir::Pass> createCountInPlacePass(TargetOf target);
 /// Starts loads early: what operands are computed from, and loads of loops that ask for stages, as copies that run
 /// ahead or as loads an iteration before their use.
 std::unique_ptr<mlir::Pass> createFetchAheadPass(TargetOf target);

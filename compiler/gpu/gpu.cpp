@@ -4,8 +4,6 @@
 #include "compiler/gpu/forms/shared_memory.h"
 #include "compiler/gpu/gpu_passes.h"
 #include "compiler/gpu/lowering/emitter.h"
-#include "compiler/gpu/overlap/count_in_place.h"
-#include "compiler/gpu/overlap/unroll_turns.h"
 #include "compiler/transforms/transforms.h"
 #include "llvm/IR/Module.h"
 #include "mlir/Pass/PassManager.h"

@@ -1,5 +1,5 @@
 // odd_views.cpp - views whose rows run backwards, repeat or lie far apart, in kernels that read them row by row; and
-// rows through pointers that are updated in place while others are on their way.
+// rows through pointers that are updated in place while others are on their way; rows whose distance stands in memory.
 #include "tests/users/use.h"
 namespace users {
 namespace {
@@ -264,6 +264,48 @@ Register a6("names", [](Env& e) {
       if (auto w = agree(as[q].now(), a, 1e-6, 1e-6); !w.empty()) return std::to_string(n) + " a " + w;
     }
     return "";
+  };
+  return j;
+});
+
+// --- rows whose distance stands in memory, with promises of which each part counts
+struct AssumedCfg {
+  int BM = 64, BN = 64, BK = 64;
+};
+auto assumed_stride = kernel("user_assumed_stride", [](const AssumedCfg& c, Ptr<const half> x, Ptr<const half> w,
+                                                       Ptr<const int> ld, Ptr<half> y, I32 M, I32 N, I32 K) {
+                        assume((K > 0) & (K % 16 == 0));
+                        auto stride = load(ld);
+                        assume((stride > 0) & (stride % 16 == 0) & (stride < (1 << 20)));
+                        auto X = make_view<const half>(x, {M, K}, {stride, 1});
+                        auto W = make_view<const half>(w, {K, N}, {N, 1});
+                        auto m = program_id(0) * c.BM, n = program_id(1) * c.BN;
+                        Tile acc = zeros({c.BM, c.BN}, f32);
+                        for (auto k : range(0, K, c.BK))
+                          acc = dot(X.load({m, k}, {c.BM, c.BK}), W.load({k, n}, {c.BK, c.BN}), acc);
+                        auto mm = m + arange(0, c.BM), nn = n + arange(0, c.BN);
+                        store(y + (mm.col() * N + nn.row()), cast(acc, f16), {.mask = (mm < M).col() & (nn < N).row()});
+                      }).grid([](const AssumedCfg& c, auto, auto, auto, auto, int M, int N, int) {
+  return Grid{cdiv(M, c.BM), cdiv(N, c.BN)};
+});
+Register a9("assumed_stride", [](Env& e) {
+  AssumedCfg c;
+  const int M = e.big ? 4096 : 70, N = e.big ? 4096 : 80, K = e.big ? 4096 : 96, P = K + 16;
+  auto x = random<half>(e, size_t(M) * P, -.3, .3), w = random<half>(e, size_t(K) * N, -.3, .3);
+  auto y = constant<half>(e, size_t(M) * N, NAN);
+  auto ld = constant<int>(e, 4, P);
+  Job j;
+  j.gflop = 2e-9 * M * N * K;
+  j.add(assumed_stride, c, x.p, w.p, ld.p, y.p, M, N, K);
+  j.check = [=] {
+    std::vector<double> want;
+    for (int m = 0; m < M; ++m)
+      for (int n = 0; n < N; ++n) {
+        double s = 0;
+        for (int k = 0; k < K; ++k) s += x[size_t(m) * P + k] * w[size_t(k) * N + n];
+        want.push_back(s);
+      }
+    return agree(y.now(), want, 4e-3, 2e-3);
   };
   return j;
 });

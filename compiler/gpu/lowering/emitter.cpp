@@ -8,7 +8,6 @@
 #include "compiler/gpu/lowering/e2m1_pairs.h"
 #include "compiler/gpu/lowering/gpu_math.h"
 #include "compiler/gpu/lowering/half_pairs.h"
-#include "compiler/gpu/lowering/histogram.h"
 #include "compiler/gpu/lowering/lowering.h"
 #include "compiler/gpu/lowering/roles.h"
 #include "compiler/gpu/lowering/smem_lowering.h"

@@ -1,7 +1,5 @@
 // histogram.cpp - counts in shared memory: cleared, added to by every thread for its own elements, read by all; and
 // those that a loop goes on counting in.
-#include "compiler/gpu/lowering/histogram.h"
-
 #include <set>
 
 #include "compiler/gpu/lowering/exchange.h"

@@ -68,6 +68,7 @@ llvm::LogicalResult emitTake(Emitter& e, TakeOp op);
 llvm::LogicalResult emitConvert(Emitter& e, ConvertOp op);
 // histogram.cpp
 llvm::LogicalResult emitHistogram(Emitter& e, HistogramOp op);
+llvm::LogicalResult emitSmemCount(Emitter& e, SmemCountOp op);
 // debug.cpp
 llvm::LogicalResult emitPrint(Emitter& e, PrintOp op);
 llvm::LogicalResult emitAssert(Emitter& e, AssertOp op);

@@ -20,7 +20,6 @@
 #include <functional>
 #include <map>
 
-#include "compiler/dialect/count_ops.h"
 #include "compiler/gpu/access/access_conflicts.h"
 #include "compiler/gpu/access/places_apart.h"
 #include "compiler/gpu/forms/async_products.h"

@@ -10,7 +10,6 @@
 // argument), or others (atomics that order memory, volatile reads). A walk along pointers that are loaded, each from
 // where the one before leads, has one load on its way whatever is done.
 #include "compiler/analysis/memory_roots.h"
-#include "compiler/dialect/count_ops.h"
 #include "compiler/dialect/products.h"
 #include "compiler/dialect/warps.h"
 #include "compiler/gpu/few_programs.h"

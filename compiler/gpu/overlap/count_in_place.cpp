@@ -6,9 +6,7 @@
 //
 // Sums of integers are the same in any order. Nobody may read the tile in between: each value of it has one use. What a
 // loop that does not run, or a branch not taken, leaves is what the tile was.
-#include "compiler/gpu/overlap/count_in_place.h"
-
-#include "compiler/dialect/count_ops.h"
+#include "compiler/gpu/dot_passes.h"
 #include "compiler/gpu/forms/moves.h"
 #include "compiler/gpu/forms/shared_memory.h"
 #include "compiler/gpu/rings/memory_plan.h"

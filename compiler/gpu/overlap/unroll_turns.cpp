@@ -7,10 +7,9 @@
 // Only where much moves beside the work of an iteration, and little is loaded: a loop that waits for memory is faster
 // with more warps than with fewer moves, and several bodies take registers. Of few programs more_in_flight makes
 // several bodies anyway; loops that hold loads are unroll_held's.
-#include "compiler/gpu/overlap/unroll_turns.h"
-
 #include "compiler/dialect/products.h"
 #include "compiler/dialect/warps.h"
+#include "compiler/gpu/dot_passes.h"
 #include "compiler/gpu/few_programs.h"
 #include "compiler/gpu/overlap/load_ahead.h"
 #include "compiler/gpu/products/unroll_loops.h"
