@@ -80,6 +80,17 @@ LogicalResult ConvertOp::verify() {
   return success();
 }
 
+LogicalResult TotalOp::verify() {
+  auto scan = getScanned().getDefiningOp<ScanOp>();
+  if (!scan) return emitOpError() << "expected the result of a scan";
+  const auto from = cast<RankedTensorType>(getScanned().getType()), to = cast<RankedTensorType>(getResult().getType());
+  SmallVector<int64_t> shape(from.getShape());
+  shape[scan.getAxis()] = 1;
+  if (to.getShape() != ArrayRef(shape) || to.getElementType() != from.getElementType())
+    return emitOpError() << "expected " << RankedTensorType::get(shape, from.getElementType()) << ", found " << to;
+  return success();
+}
+
 OpFoldResult ConvertOp::fold(FoldAdaptor) {
   if (getSource().getType() == getType()) return getSource();
   if (auto inner = getSource().getDefiningOp<ConvertOp>()) {

@@ -30,4 +30,15 @@ def Tile_ConvertOp : Tile_Op<"convert", [Pure]> {
   let hasFolder = 1;
 }
 
+def Tile_TotalOp : Tile_Op<"total", [Pure]> {
+  let summary = "what a scan has combined at its end: the last elements of its result along the axis (the first ones, of a reverse scan)";
+  let description = [{
+    The result has one element along the axis. Every thread holds the totals of its lines, which the scan knows anyway.
+  }];
+  let arguments = (ins Tile_NumTensor:$scanned);
+  let results = (outs Tile_NumTensor:$result);
+  let assemblyFormat = "$scanned attr-dict `:` type($scanned) `->` type($result)";
+  let hasVerifier = 1;
+}
+
 #endif

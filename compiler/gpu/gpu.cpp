@@ -55,6 +55,7 @@ void addLayoutPasses(mlir::OpPassManager& passes, const Target& target, const Co
   if (target.hasTma) passes.addPass(createHandScalarsPass());
   passes.addPass(createPartWaysPass());
   passes.addPass(createGathersTogetherPass());
+  passes.addPass(createTotalsOfScansPass());
   passes.addPass(createReduceTogetherPass());
   passes.addPass(createMeetTogetherPass());
   passes.addPass(createPlaceBuffersPass(targetOf));
@@ -101,6 +102,7 @@ void registerGpuPasses(std::function<const Target&()> target, std::function<cons
   mlir::registerPass([] { return createHandScalarsPass(); });
   mlir::registerPass([] { return createPartWaysPass(); });
   mlir::registerPass([] { return createGathersTogetherPass(); });
+  mlir::registerPass([] { return createTotalsOfScansPass(); });
   mlir::registerPass([] { return createReduceTogetherPass(); });
   mlir::registerPass([] { return createMeetTogetherPass(); });
   mlir::registerPass([=] { return createPlaceBuffersPass(target); });

@@ -37,6 +37,8 @@ std::unique_ptr<mlir::Pass> createHandScalarsPass();
 std::unique_ptr<mlir::Pass> createPartWaysPass();
 /// Puts gathers of one memory under one mask next to each other; the lowering interleaves them.
 std::unique_ptr<mlir::Pass> createGathersTogetherPass();
+/// Lets scans tell what they come to, where reductions combine the same elements.
+std::unique_ptr<mlir::Pass> createTotalsOfScansPass();
 /// Makes one op, with one barrier, of reductions across warps that do not depend on each other.
 std::unique_ptr<mlir::Pass> createReduceTogetherPass();
 /// Lets conversions, takes, cats and reductions across warps that do not depend on each other share one barrier.

@@ -45,3 +45,24 @@ func.func @other_elements(%a: tensor<8xf32>) {
   %b = tile.convert %a : tensor<8xf32> -> tensor<8xf16>
   return
 }
+
+// -----
+
+func.func @total_of_anything(%a: tensor<8xf32>) {
+  // expected-error @+1 {{expected the result of a scan}}
+  %b = tile.total %a : tensor<8xf32> -> tensor<1xf32>
+  return
+}
+
+// -----
+
+func.func @total_of_another_axis(%a: tensor<4x8xi32>) {
+  %s = tile.scan %a axis 1 : (tensor<4x8xi32>) -> tensor<4x8xi32> {
+  ^bb0(%p: i32, %q: i32):
+    %r = arith.addi %p, %q : i32
+    tile.yield %r : i32
+  }
+  // expected-error @+1 {{expected 'tensor<4x1xi32>', found 'tensor<1x8xi32>'}}
+  %b = tile.total %s : tensor<4x8xi32> -> tensor<1x8xi32>
+  return
+}

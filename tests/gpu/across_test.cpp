@@ -276,6 +276,43 @@ void runScan(const Shape& shape, int axis, bool reverse, int warps) {
   });
 }
 
+// Products up to every element, and of all: where threads hold no padding, the scan tells them (tile.total).
+void runScanAndReduction(const Shape& shape, int axis, bool reverse, int warps) {
+  Shape reduced = shape;
+  reduced[axis] = 1;
+  std::string t = tensor(shape, "i32"), u = tensor(reduced, "i32");
+  const std::string multiply = combiner("arith.muli");
+  SimtKernel k(kernel("%x: !tile.ptr<i32> {tile.align = 16 : i32}, %o: !tile.ptr<i32>, %w: !tile.ptr<i32>",
+                      readTile("a", "x", shape, "i32") +
+                          fmt::format("  %s = tile.scan %a axis {} {}: ({}) -> {} {}", axis, reverse ? "reverse " : "", t,
+                                      t, multiply) +
+                          fmt::format("  %r = tile.reduce %a axis {} : ({}) -> {} {}", axis, t, u, multiply) +
+                          writeTile("s", "o", shape, "i32") + writeTile("r", "w", reduced, "i32")),
+               "sm_90a", warps);
+  auto values = randomInts(count(shape));
+  for (int32_t& value : values) value |= 1;
+  GuardedBuffer x(4 * count(shape)), out(4 * count(shape)), whole(4 * count(reduced));
+  std::copy(values.begin(), values.end(), x.as<int32_t>());
+  k.run({slot(x.as<char>()), slot(out.as<char>()), slot(whole.as<char>())}, 1);
+  int64_t line = 0;
+  lines(shape, axis, [&](int64_t start, int64_t step, int64_t n) {
+    uint32_t product = 1;
+    for (int64_t j = 0; j < n; ++j) {
+      const int64_t at = start + (reverse ? n - 1 - j : j) * step;
+      product *= static_cast<uint32_t>(values[at]);
+      ASSERT_EQ(out.as<uint32_t>()[at], product) << shapeText(shape) << " axis " << axis << " element " << j;
+    }
+    ASSERT_EQ(whole.as<uint32_t>()[line++], product) << shapeText(shape) << " axis " << axis << " warps " << warps;
+  });
+}
+
+TEST(Scan, TellsWhatItComesTo) {
+  for (const Shape& shape : kShapes)
+    for (size_t axis = 0; axis < shape.size(); ++axis)
+      for (int warps : {1, 4}) runScanAndReduction(shape, static_cast<int>(axis), (axis + warps) % 2 == 0, warps);
+  for (int warps : {8, 16}) runScanAndReduction({4096}, 0, warps == 8, warps);
+}
+
 TEST(Scan, EveryShapeAxisAndDirection) {
   for (const Shape& shape : kShapes)
     for (size_t axis = 0; axis < shape.size(); ++axis)

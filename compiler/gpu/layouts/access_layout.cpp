@@ -13,6 +13,7 @@
 #include "compiler/gpu/layouts/combined_rows.h"
 #include "compiler/gpu/layouts/diagonal_blocks.h"
 #include "compiler/gpu/layouts/shared_places.h"
+#include "compiler/gpu/layouts/stored_pieces.h"
 #include "compiler/layout/lane_trades.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -75,6 +76,18 @@ bool AccessLayouts::isBesidePlaces(Value tile) const {
       .wasInterrupted();
 }
 
+/// Of pieces of `vector` loaded elements along `dim`, and smaller ones, the largest with which stores of what is
+/// computed of them write whole sectors (stored_pieces.h), as far as any do.
+int AccessLayouts::widestToStore(Value loaded, int vector, int dim) const {
+  auto share = [&](int piece) { return shareOfSectorsStored(loaded, blocked(shapeOf(loaded), piece, dim), facts_); };
+  constexpr double kWhole = 0.99, kMore = 0.01;
+  int best = vector;
+  double most = vector > 1 ? share(vector) : 1;
+  for (int piece = vector / 2; piece > 0 && most < kWhole; piece /= 2)
+    if (const double now = share(piece); now > most + kMore) most = now, best = piece;
+  return best;
+}
+
 std::optional<Layout> AccessLayouts::coalescedLayout(Operation* op) const {
   auto access = accessOf(op, facts_);
   if (!access) return std::nullopt;
@@ -105,6 +118,7 @@ std::optional<Layout> AccessLayouts::coalescedLayout(Operation* op) const {
   const int bytes = elementBytes(access->tile.getType());
   constexpr int kWord = 4;
   if (vector * bytes > kWord && isBesidePlaces(access->tile)) vector = std::max(1, kWord / bytes);
+  if (isa<LoadOp, GatherOp>(op) && access->width.dim >= 0) vector = widestToStore(access->tile, vector, fastest);
   Layout best = blocked(shape, vector, fastest);
   // Rather smaller pieces (of whole lines still) than threads without elements; short dims are divided over lanes.
   for (int piece = vector / 2; best.isPadded() && access->width.dim >= 0 && piece > 0; piece /= 2) {

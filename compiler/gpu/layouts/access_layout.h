@@ -30,6 +30,7 @@ class AccessLayouts {
   std::optional<layout::Layout> linesToAdd(mlir::Operation* op, const layout::Layout& own) const;
   layout::Layout blocked(const layout::Shape& shape, int vector, int fastest) const;
   int shareOf(int64_t elements, int vector) const;
+  int widestToStore(mlir::Value loaded, int vector, int dim) const;
   bool isBesidePlaces(mlir::Value tile) const;
 
   const Facts& facts_;

@@ -189,6 +189,7 @@ LogicalResult Emitter::emitOp(Operation* op) {
       // ---- across elements
       .Case<ReduceOp>([&](auto o) { return emitReduce(*this, o); })
       .Case<ScanOp>([&](auto o) { return emitScan(*this, o); })
+      .Case<TotalOp>([](auto) { return success(); })  // defined with its scan
       .Case<BallotOp>([&](auto o) { return emitBallot(*this, o); })
       .Case<BarrierOp>([&](auto) {
         barrier();

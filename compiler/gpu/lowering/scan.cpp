@@ -1,5 +1,6 @@
 // scan.cpp - inclusive scans: serial in each thread's run of the axis, then between lanes, then between warps and
 // repetitions; at the end every element gets what comes before its thread's run. See across.h for the cut of the axis.
+// Totals of whole lines (total ops) are what is carried behind the last run.
 #include <algorithm>
 
 #include "compiler/gpu/forms/across.h"
@@ -38,6 +39,7 @@ class Scan {
     position_ = e.b.CreateURem(e.b.CreateUDiv(e.lane(), e.i32(plan_.laneStep)), e.i32(plan_.lanes));
     for (Line& line : lines_)
       for (Run& run : line.runs) scanRun(run);
+    collectTotals();
     if (plan_.needsShared())
       carriesThroughShared();
     else
@@ -50,6 +52,7 @@ class Scan {
       for (auto [reg, tuple] : done_) values[reg] = tuple[i];
       e.define(result, std::move(values));
     }
+    for (auto [i, op] : totals_) defineTotal(op, i);
     return failure(combine_.failed());
   }
 
@@ -66,6 +69,7 @@ class Scan {
   struct Line {
     Coord coord;            ///< register coordinate with the axis at 0
     std::vector<Run> runs;  ///< in scan order
+    Tuple total;            ///< of all runs, if any op wants it
   };
 
   int64_t extent() const { return layout_.shape()[axis_]; }
@@ -99,6 +103,21 @@ class Scan {
       if (reverse_) std::reverse(line.runs.begin(), line.runs.end());
       lines_.push_back(std::move(line));
     }
+  }
+
+  void collectTotals() {
+    for (auto [i, result] : llvm::enumerate(op_.getResults()))
+      for (Operation* user : result.getUsers())
+        if (auto total = dyn_cast<TotalOp>(user)) totals_.emplace_back(i, total);
+  }
+
+  void defineTotal(TotalOp total, size_t result) {
+    const Layout& layout = e.layoutOf(total.getResult());
+    Regs values(layout.numRegs(), llvm::PoisonValue::get(e.elementType(total.getResult())));
+    for (const Line& line : lines_)
+      for (int reg = 0; reg < layout.numRegs(); ++reg)
+        if (layout.regCoord(reg) == line.coord) values[reg] = line.total[result];
+    e.define(total.getResult(), std::move(values));
   }
 
   // Scan inside the thread, then totals between lanes (Kogge-Stone). In reverse, what comes first may be padding.
@@ -150,7 +169,7 @@ class Scan {
     Maybe carry;
     for (Run& run : line.runs) {
       run.carry = carry;
-      if (&run == &line.runs.back()) break;
+      if (&run == &line.runs.back() && totals_.empty()) break;
       Tuple total = run.total;
       if (plan_.lanes > 1) {
         int last = reverse_ ? 0 : plan_.lanes - 1;
@@ -161,6 +180,7 @@ class Scan {
       // A repetition of padding only has no registers here; its first lane decides whether anything is in the tile.
       carry = combined(carry, {total, nullptr});
     }
+    line.total = carry.value;
   }
 
   // Totals of every (repetition, warp) go to a table; every thread sums up those before its own.
@@ -220,6 +240,7 @@ class Scan {
           carry = combined(carry, {total, nullptr});
         }
       }
+      line.total = carry.value;
     }
   }
 
@@ -230,6 +251,8 @@ class Scan {
       Tuple other = combine_.map(total, [&](llvm::Value* v) { return e.shuffleUp(v, distance); });
       total = combine_.select(e.b.CreateICmpUGE(e.lane(), e.i32(distance)), combine_(other, total), total);
     }
+    if (!totals_.empty())
+      line.total = combine_.map(total, [&](llvm::Value* v) { return e.shuffleIdx(v, e.i32(count - 1)); });
     const int64_t span = plan_.inner * plan_.lanes * plan_.warps;
     for (Run& run : line.runs) {
       llvm::Value* part = e.b.CreateAdd(warp, e.i32(run.start / span * plan_.warps));
@@ -261,6 +284,7 @@ class Scan {
   Combiner combine_;
   llvm::Value* position_ = nullptr;  ///< of this lane along the axis
   std::vector<Line> lines_;
+  std::vector<std::pair<size_t, TotalOp>> totals_;  ///< by the result they are of
   std::vector<std::pair<int, Tuple>> done_;
 };
 
