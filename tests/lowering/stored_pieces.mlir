@@ -113,3 +113,26 @@ func.func @behind_the_loop(%n: i32, %x: !tile.view<2xf16> {tile.align = 16 : i32
   tile.store %sum, %y[%c0 : i32] : tensor<1024xf32>, !tile.view<1xf32>
   return
 }
+
+// -----
+// Long runs of a thread, which a scan of much work wants: warps hand elements around before they store them.
+// CHECK-LABEL: @long_runs
+// CHECK: %[[S:.*]] = tile.scan {{.*}} -> tensor<4x512xf32, #tile.layout<4x512 regs [1:16*1] lanes [1:32*16] warps [0:4*1]>>
+// CHECK: %[[LINES:.*]] = tile.convert %[[S]] : {{.*}} -> tensor<4x512xf32, #tile.layout<4x512 regs [1:4*1, 1:4*128] lanes [1:32*4] warps [0:4*1]>>
+// CHECK: tile.store %[[LINES]]
+func.func @long_runs(%x: !tile.view<2xf32> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 16, 1>, tile.dim_multiple_of = array<i32: 1, 16>}) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %a = tile.load %x[%c0, %c0 : i32, i32] : !tile.view<2xf32> -> tensor<4x512xf32>
+  %s = tile.scan %a axis 1 : (tensor<4x512xf32>) -> tensor<4x512xf32> {
+  ^bb0(%p: f32, %q: f32):
+    %most = arith.maximumf %p, %q : f32
+    %least = arith.minimumf %p, %q : f32
+    %d = arith.subf %least, %most : f32
+    %e = math.exp %d : f32
+    %l = math.log1p %e : f32
+    %r = arith.addf %most, %l : f32
+    tile.yield %r : f32
+  }
+  tile.store %s, %x[%c0, %c0 : i32, i32] : tensor<4x512xf32>, !tile.view<2xf32>
+  return
+}

@@ -210,7 +210,22 @@ Layout AccessLayouts::storeLayout(Operation* store, const Layout& own) const {
   auto best = coalescedLayout(store);
   if (!best) return own;
   if (auto lines = linesToAdd(store, own)) return *lines;
-  return serves(store, own, *best, true) ? own : *best;
+  if (!serves(store, own, *best, true)) return *best;
+  if (auto pieces = wholeSectors(store, own)) return *pieces;
+  return own;
+}
+
+// Threads that hold longer runs than they can write at once (of scans, sorts) write parts of sectors: a warp hands the
+// elements of large tiles around before it stores them.
+std::optional<Layout> AccessLayouts::wholeSectors(Operation* op, const Layout& own) const {
+  constexpr int kWidest = 16, kLine = 128;
+  const auto access = accessOf(op, facts_);
+  if (!isa<StoreOp, ScatterOp>(op) || !access || access->width.dim < 0 || op->hasAttr(kAsComputedAttr)) return {};
+  const int dim = access->width.dim, bytes = elementBytes(access->tile.getType()), vector = kWidest / bytes;
+  if (vector < 2 || tileBytes(access->tile.getType()) <= kSmallTileBytes || access->width.aligned < vector ||
+      own.runLength(dim) <= vector || shareOfSectors(own, dim, vector, bytes) > 0.51)
+    return {};
+  return layout::runsOfWarps(own, dim, vector, kLine / bytes);
 }
 
 // Additions to memory are carried out in the second-level cache, line by line. A warp in which each line of an

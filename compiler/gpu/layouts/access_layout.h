@@ -28,6 +28,7 @@ class AccessLayouts {
  private:
   bool scattersShortRows(mlir::Operation* op, const layout::Layout& own, const layout::Layout& best) const;
   std::optional<layout::Layout> linesToAdd(mlir::Operation* op, const layout::Layout& own) const;
+  std::optional<layout::Layout> wholeSectors(mlir::Operation* op, const layout::Layout& own) const;
   layout::Layout blocked(const layout::Shape& shape, int vector, int fastest) const;
   int shareOf(int64_t elements, int vector) const;
   int widestToStore(mlir::Value loaded, int vector, int dim) const;

@@ -15,9 +15,6 @@ namespace tile::ir {
 using namespace mlir;
 using layout::Layout;
 
-namespace {
-
-/// Of one instruction, for the lanes of a warp and their first registers.
 double shareOfSectors(const Layout& layout, int dim, int vector, int bytes) {
   constexpr int64_t kSector = 32;
   std::set<std::pair<layout::Coord, int64_t>> sectors, pieces;
@@ -31,15 +28,17 @@ double shareOfSectors(const Layout& layout, int dim, int vector, int bytes) {
   return double(pieces.size()) * vector * bytes / double(int64_t(sectors.size()) * kSector);
 }
 
+namespace {
+
 /// Whether the kernel reads so many more tiles than it writes that pieces are best for the loads (filters, stencils: a
-/// census of 24 neighbours took 8 % longer with smaller ones).
+/// census of 24 neighbours took 8 % longer with smaller ones). Tables are looked up anyhow.
 bool readsMoreThanItWrites(Value loaded, const Facts& facts) {
   constexpr int kTimes = 2;
   int64_t read = 0, written = 0;
   loaded.getParentRegion()->getParentOfType<FunctionOpInterface>()->walk([&](Operation* op) {
     if (!isa<LoadOp, GatherOp, StoreOp, ScatterOp>(op)) return;
     const auto access = accessOf(op, facts);
-    if (access) (op->getNumResults() ? read : written) += tileBytes(access->tile.getType());
+    if (access && access->width.dim >= 0) (op->getNumResults() ? read : written) += tileBytes(access->tile.getType());
   });
   return read > kTimes * written;
 }
