@@ -64,11 +64,15 @@ class Fetcher {
       for (Operation* load : loads)
         if (!fetch(load)) early.insert(load);
       if (!hasProduct(loop)) early = comeEarly(loop, loadsOfAddresses(loop));
+      SmallVector<Operation*> updates;
+      if (hasProduct(loop)) updates = loadsOfUpdates(loop);
       if (!hasProduct(loop) && early.empty()) {
         if (loadFarAhead(loop)) continue;
-        early = smallLoadsBesideMeetings(loop);
+        updates = loadsOfUpdates(loop);
+        early = smallLoadsBesideMeetings(loop, updates);
+        if (early.empty()) continue;
       }
-      loadEarly(loop, early.getArrayRef(), hasProduct(loop) ? loadsOfUpdates(loop) : SmallVector<Operation*>(),
+      loadEarly(loop, early.getArrayRef(), updates,
                 hasProduct(loop) ? factorsBeside(loop, loads) : SmallVector<Operation*>());
     }
   }
@@ -380,9 +384,9 @@ class Fetcher {
   }
 
   /// Small boxes, and rows by pointers, of a loop in which threads combine what they have (a row of a query, then sums
-  /// over rows that stay): the assembler moves no load across a barrier, and every iteration would begin with the
-  /// latency of memory.
-  llvm::SetVector<Operation*> smallLoadsBesideMeetings(scf::ForOp loop) const {
+  /// over rows that stay; running sums down columns, in place): the assembler moves no load across a barrier, and every
+  /// iteration would begin with the latency of memory.
+  llvm::SetVector<Operation*> smallLoadsBesideMeetings(scf::ForOp loop, ArrayRef<Operation*> updates) const {
     llvm::SetVector<Operation*> all;
     bool meets = false;
     int64_t registers = 0;
@@ -392,7 +396,7 @@ class Fetcher {
       else if ((op.getNumRegions() && !isa<scf::IfOp>(op)) || (isa<GatherOp>(op) && !isRow(cast<GatherOp>(op), loop)))
         return {};
       if (!isa<LoadOp, GatherOp>(op)) continue;
-      if (!isKnownEarly(&op, loop) || isVolatile(&op)) return {};
+      if (!isKnownEarly(&op, loop, updates) || isVolatile(&op)) return {};
       registers += registersHeld(&op, warps_, facts_);
       all.insert(&op);
     }
