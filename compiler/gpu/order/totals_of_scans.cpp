@@ -33,7 +33,7 @@ void takeTotals(ScanOp scan) {
     if (reduce->isBeforeInBlock(scan)) scan->moveBefore(reduce);  // what both are computed of is there
     OpBuilder builder(reduce);
     for (auto [scanned, result] : llvm::zip(scan.getResults(), reduce.getResults()))
-      result.replaceAllUsesWith(builder.create<TotalOp>(reduce.getLoc(), result.getType(), scanned));
+      result.replaceAllUsesWith(TotalOp::create(builder, reduce.getLoc(), result.getType(), scanned));
     reduce.erase();
   }
 }
