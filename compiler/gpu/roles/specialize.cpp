@@ -44,7 +44,11 @@ class Specializer {
   void run() {
     if (!target_.hasTma || !options_.useTma) return;
     turned_ = foldTurns(func_);
-    if (!isCandidate(Facts(func_)) || !specialize()) unfoldTurns(turned_);
+    if (!isCandidate(Facts(func_))) return unfoldTurns(turned_);
+    const LaneNumbers numbers = numbersByLanes(func_);
+    if (specialize()) return keepNumbers(numbers);
+    dropNumbers(numbers);
+    unfoldTurns(turned_);
   }
 
  private:
