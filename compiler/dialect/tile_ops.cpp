@@ -1,5 +1,6 @@
 // tile_ops.cpp - verifiers and folders. Messages name what was expected and what was found.
 #include "compiler/dialect/dialect.h"
+#include "compiler/dialect/lanes.h"
 
 #include <cmath>
 
@@ -410,8 +411,11 @@ LogicalResult BallotOp::verify() {
   if (block.getNumArguments() != 1 || !block.getArgument(0).getType().isInteger(32))
     return emitOpError("asks about one number of 32 bits");
   auto yield = dyn_cast<YieldOp>(block.getTerminator());
-  if (!yield || yield.getNumOperands() != 1 || !yield.getOperand(0).getType().isInteger(1))
-    return emitOpError("must be answered by one i1");
+  const bool ofNumbers = (*this)->hasAttr(kCombinedAttr);
+  if (ofNumbers && !(*this)->getAttrOfType<RmwKindAttr>(kCombinedAttr))
+    return emitOpError() << "combines numbers in the way that an attribute #tile<rmw> says";
+  if (!yield || yield.getNumOperands() != 1 || !yield.getOperand(0).getType().isInteger(ofNumbers ? 32 : 1))
+    return emitOpError() << "must be answered by one " << (ofNumbers ? "i32" : "i1");
   for (Operation& op : block.without_terminator()) {
     if (op.getNumRegions() || !(isMemoryEffectFree(&op) || isa<LoadOp, GatherOp>(op)))
       return op.emitOpError("is not allowed in a ballot: only arithmetic and reads are");

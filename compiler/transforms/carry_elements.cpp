@@ -1,9 +1,12 @@
-// carry_elements.cpp - integers that loops and branches hand on as tiles of one element are handed on as scalars.
-// Before: for, while or if with values such as tensor<1xi32> (`Tile n = zeros({1}, i32)`, counted up in the loop)
+// carry_elements.cpp - integers that loops and branches hand on as tiles of one element are handed on as scalars, and
+// so are those that are loaded as a box of one element beside products. (Floats end in tiles, and tiles are loaded ahead
+// of their use.)
+// Before: for, while or if with values such as tensor<1xi32> (`Tile n = zeros({1}, i32)`, counted up in the loop);
+//         loads such as tensor<1xi32> (`to_scalar(view.load({i}, {1}))`)
 // After:  the same with i32; a splat in front of whoever wants the tile, an item behind whoever makes it
 // Elementwise work on splats is then done on scalars (sink_broadcasts): addresses made of such numbers are the same for
 // all threads, and a producer can compute them.
-#include "compiler/dialect/dialect.h"
+#include "compiler/dialect/products.h"
 #include "compiler/transforms/transforms.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -22,9 +25,13 @@ bool isElement(Type type) {
 class CarryElementsPass : public impl::CarryElementsBase<CarryElementsPass> {
   void runOnOperation() override {
     SmallVector<Operation*> constructs;  // first: items behind them are erased
+    SmallVector<LoadOp> loads;
     getOperation().walk([&](Operation* op) {
+      if (auto load = dyn_cast<LoadOp>(op); load && isElement(load.getType())) loads.push_back(load);
       if (isa<scf::ForOp, scf::WhileOp, scf::IfOp>(op)) constructs.push_back(op);
     });
+    if (hasProduct(getOperation()))  // else no producer wants them
+      for (LoadOp load : loads) asScalar(load.getResult());
     for (Operation* op : constructs) {
       if (auto loop = dyn_cast<scf::ForOp>(op)) {
         for (auto [i, arg] : llvm::enumerate(loop.getRegionIterArgs())) {

@@ -60,3 +60,34 @@ func.func @searched(%p: !tile.ptr<i32>, %n: i32, %two: tensor<2xi32>, %f: tensor
   %item = tile.item %r#0 : tensor<1x1xi32> -> i32
   return %item, %r#1, %r#2 : i32, tensor<2xi32>, tensor<1xf32>
 }
+
+// -----
+
+// Beside products an integer that is a box of one element is read as a scalar, of any rank and with what stands for
+// places outside of the view; a float stays a tile.
+// CHECK-LABEL: func.func @loaded(
+// CHECK: %[[N:.*]] = tile.load %{{.*}}[%{{.*}}, %{{.*}} : i32, i32] pad 7.000000e+00 : <2xi32> -> i32
+// CHECK: %[[M:.*]] = tile.load {{.*}} cache volatile : <2xi32> -> i32
+// CHECK: %[[F:.*]] = tile.load {{.*}} : <2xf32> -> tensor<1xf32>
+// CHECK: %[[S:.*]] = tile.item %[[F]]
+// CHECK: return %[[N]], %[[M]], %[[S]]
+func.func @loaded(%v: !tile.view<2xi32>, %x: !tile.view<2xf32>, %i: i32, %p: tensor<16x16xf16>, %q: tensor<16x16xf32>) -> (i32, i32, f32, tensor<16x16xf32>) {
+  %a = tile.load %v[%i, %i : i32, i32] pad 7.0 : !tile.view<2xi32> -> tensor<1x1xi32>
+  %n = tile.item %a : tensor<1x1xi32> -> i32
+  %c = tile.load %v[%i, %i : i32, i32] cache volatile : !tile.view<2xi32> -> tensor<1xi32>
+  %m = tile.item %c : tensor<1xi32> -> i32
+  %b = tile.load %x[%i, %i : i32, i32] : !tile.view<2xf32> -> tensor<1xf32>
+  %s = tile.item %b : tensor<1xf32> -> f32
+  %d = tile.dot %p, %p, %q : tensor<16x16xf16>, tensor<16x16xf16> -> tensor<16x16xf32>
+  return %n, %m, %s, %d : i32, i32, f32, tensor<16x16xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @no_product(
+// CHECK: tile.load {{.*}} -> tensor<1xi32>
+func.func @no_product(%v: !tile.view<1xi32>, %i: i32) -> i32 {
+  %a = tile.load %v[%i : i32] : !tile.view<1xi32> -> tensor<1xi32>
+  %n = tile.item %a : tensor<1xi32> -> i32
+  return %n : i32
+}

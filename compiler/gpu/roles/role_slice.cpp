@@ -8,15 +8,14 @@
 namespace tile::ir {
 using namespace mlir;
 
-namespace {
-
-/// Values that say how often an op's regions run.
 SmallVector<Value> controlOf(Operation* op) {
   if (auto loop = dyn_cast<scf::ForOp>(op)) return {loop.getLowerBound(), loop.getUpperBound(), loop.getStep()};
   if (auto branch = dyn_cast<scf::IfOp>(op)) return {branch.getCondition()};
   if (auto loop = dyn_cast<scf::WhileOp>(op)) return {loop.getConditionOp().getCondition()};
   return {};
 }
+
+namespace {
 
 bool isControl(Operation* op) { return isa<scf::ForOp, scf::IfOp, scf::WhileOp>(op); }
 

@@ -10,6 +10,9 @@
 
 namespace tile::ir {
 
+/// Values that say how often an op's regions run.
+llvm::SmallVector<mlir::Value> controlOf(mlir::Operation* op);
+
 class RoleSlice {
  public:
   struct Obstacle {

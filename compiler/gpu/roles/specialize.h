@@ -38,6 +38,13 @@ void unfoldTurns(const llvm::DenseSet<mlir::Operation*>& turned);
 /// The type of a turned tile as it is copied.
 SmemType rawType(SmemType turned);
 
+/// Numbers that copies depend on, found by the lanes of a warp, and what found them before (lane_numbers.cpp).
+using LaneNumbers = std::vector<std::pair<BallotOp, ItemOp>>;
+LaneNumbers numbersByLanes(mlir::func::FuncOp func);
+/// Erases one or the other.
+void keepNumbers(const LaneNumbers& numbers);
+void dropNumbers(const LaneNumbers& numbers);
+
 /// Everything decided about one kernel.
 struct RoleDecisions {
   RingGroups groups;
