@@ -167,13 +167,16 @@ template <class F, size_t N>
 }
 
 struct HistogramOptions {
-  OptionalExpr mask{};  ///< elements where it is false are not counted
+  OptionalExpr mask{};    ///< elements where it is false are not counted
+  OptionalExpr weight{};  ///< what an element adds instead of 1
 };
-/// How many elements of an i32 tile are 0, 1, .. bins - 1, as an i32 tile of `bins`. Other values are not counted.
+/// How many elements of an i32 tile are 0, 1, .. bins - 1, as an i32 tile of `bins`. Other values are not counted. With
+/// weights: the sums of those, of the type that sum() has. The order of these additions is not specified, and on GPUs
+/// another one in every run: so are the last bits of sums of floats.
 [[nodiscard]] inline Tile histogram(Expr x, int64_t bins, HistogramOptions o = {}) {
-  if (o.mask.kind == Expr::absent) return detail::make_tile(detail::histogram(x, bins), x.loc);
+  if (o.mask.kind == Expr::absent) return detail::make_tile(detail::histogram(x, o.weight, bins), x.loc);
   const Tile counted = detail::make_tile(detail::select(o.mask, x, Expr(-1, x.loc)), x.loc);
-  return detail::make_tile(detail::histogram(Expr(counted, x.loc), bins), x.loc);
+  return detail::make_tile(detail::histogram(Expr(counted, x.loc), o.weight, bins), x.loc);
 }
 
 /// e^x normalised along an axis, safe against overflow; f32 of 16-bit floats.

@@ -69,7 +69,9 @@ class Rules {
           return found(unknownAxis(shape_), r);
         })
         .Case<HistogramOp>([&](auto h) {
-          return found(unknownAxis(shape_), {0, h.getSource().getType().getNumElements()});
+          const Range none{0, 0}, one = h.getWeights() ? join(none, range(1)) : Range{0, 1};
+          const int64_t most = h.getSource().getType().getNumElements();
+          return found(unknownAxis(shape_), mulRange(one, {most, most}, bits_));
         })
         .Case<AssumeOp>([&](auto a) {
           AxisFacts r = axis(0);

@@ -1,4 +1,5 @@
 // smem_ops.cpp - verifiers of the ops on tiles in shared memory. Messages name what was expected and what was found.
+#include "compiler/dialect/histograms.h"
 #include "compiler/dialect/products.h"
 
 namespace tile::ir {
@@ -77,9 +78,9 @@ LogicalResult SmemStoreOp::verify() { return verifyTile(*this, getValue().getTyp
 LogicalResult SmemCountOp::verify() {
   const SmemType type = getTarget().getType();
   if (type.isRing() || type.getShape().size() != 2 || type.getShape()[0] != 1 || type.getMinor() != 1 ||
-      !type.getElementType().isInteger(32))
-    return emitOpError() << "expects one row of i32, found " << type;
-  return success();
+      type.getShape()[1] % getCopies() != 0)
+    return emitOpError() << "expects one row of numbers, " << getCopies() << " of each, found " << type;
+  return verifyWeights(*this, getSource(), getWeights(), type.getElementType());
 }
 
 LogicalResult SmemZeroOp::verify() {

@@ -1,5 +1,6 @@
 // tile_ops.cpp - verifiers and folders. Messages name what was expected and what was found.
 #include "compiler/dialect/dialect.h"
+#include "compiler/dialect/histograms.h"
 #include "compiler/dialect/lanes.h"
 
 #include <cmath>
@@ -378,7 +379,7 @@ LogicalResult TakeOp::verify() {
 LogicalResult HistogramOp::verify() {
   auto to = cast<RankedTensorType>(getResult().getType());
   if (to.getRank() != 1) return emitOpError() << "result must have one dim, the values counted; found " << to;
-  return success();
+  return verifyWeights(*this, getSource(), getWeights(), to.getElementType());
 }
 
 LogicalResult ItemOp::verify() {

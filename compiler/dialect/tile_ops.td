@@ -20,6 +20,7 @@ class Tile_OfRank<int rank, list<Type> elements> : Tile_Of<elements, [HasAnyRank
 def Tile_Tensor : Tile_Of<[Tile_Number, Tile_PtrType]>;
 def Tile_NumTensor : Tile_Of<[Tile_Number]>;
 def Tile_Offsets : Tile_Of<[I32, I64]>;
+def Tile_Summed : Tile_Of<[I32, I64, F32, F64]>;  // what shared memory adds up
 def Tile_IntLike : AnyTypeOf<[Tile_Integer, Tile_Of<[Tile_Integer]>]>;
 def Tile_BoolLike : AnyTypeOf<[I1, Tile_Of<[I1]>]>;
 def Tile_PtrLike : AnyTypeOf<[Tile_PtrType, Tile_Of<[Tile_PtrType]>]>;
@@ -288,10 +289,11 @@ def Tile_TakeOp : Tile_Op<"take", [Pure]> {
   let hasVerifier = 1;
 }
 def Tile_HistogramOp : Tile_Op<"histogram", [Pure]> {
-  let summary = "how many elements are 0, 1, .. up to the result's size; others are not counted";
-  let arguments = (ins Tile_Of<[I32]>:$source);
-  let results = (outs Tile_Of<[I32]>:$result);
-  let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
+  let summary = "how many elements are 0, 1, .. up to the result's size, or the sums of their weights; others are not counted";
+  let description = "Weights are added in any order, which may be another one each time.";
+  let arguments = (ins Tile_Of<[I32]>:$source, Optional<Tile_Summed>:$weights);
+  let results = (outs Tile_Summed:$result);
+  let assemblyFormat = "$source (`weights` $weights^ `:` type($weights))? attr-dict `:` type($source) `->` type($result)";
   let hasVerifier = 1;
 }
 def Tile_ItemOp : Tile_Op<"item", [Pure]> {

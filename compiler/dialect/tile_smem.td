@@ -129,10 +129,14 @@ def Tile_SmemZeroOp : Tile_Op<"smem_zero", [MemoryEffects<[MemWrite]>]> {
   let hasVerifier = 1;
 }
 def Tile_SmemCountOp : Tile_Op<"smem_count", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "adds to a row of numbers how many elements are 0, 1, .. below its length; others are not counted";
-  let description = "Atomic additions: several such ops in a row need no barrier between them.";
-  let arguments = (ins Tile_Of<[I32]>:$source, Tile_SmemType:$target);
-  let assemblyFormat = "$source `in` $target attr-dict `:` type($source) `,` type($target)";
+  let summary = "adds to a row of numbers how many elements are 0, 1, .. below its length, or their weights; others are not counted";
+  let description = [{
+    Atomic additions: several such ops in a row need no barrier between them. Of each number the row has `copies` side by
+    side, whose sum it is: neighbouring threads add to different ones.
+  }];
+  let arguments = (ins Tile_Of<[I32]>:$source, Optional<Tile_Summed>:$weights, Tile_SmemType:$target,
+                       DefaultValuedAttr<ConfinedAttr<I32Attr, [IntMinValue<1>, IntMaxValue<32>]>, "1">:$copies);
+  let assemblyFormat = "$source (`weights` $weights^ `:` type($weights))? `in` $target (`copies` $copies^)? attr-dict `:` type($source) `,` type($target)";
   let hasVerifier = 1;
 }
 def Tile_AsyncCopyOp : Tile_Op<"async_copy", [MemoryEffects<[MemRead, MemWrite]>, AttrSizedOperandSegments]> {

@@ -1,4 +1,5 @@
-// histogram.cpp - counts of values: computed in vectors, counted one after the other in several tables in turns.
+// histogram.cpp - counts of values, or sums of their weights: computed in vectors, added one after the other in several
+// tables in turns.
 #include "compiler/host/nest.h"
 
 namespace tile::ir::host {
@@ -34,23 +35,30 @@ LogicalResult emitHistogram(Emitter& e, HistogramOp op) {
     b.CreateMemSet(start, b.getInt8(0), e.i64((kTables - 1) * bytes), llvm::MaybeAlign(4));
   }
   Nest nest(e, shapeOf(op.getSource()));
-  nest.uses(op.getSource());
+  int cost = 0;
+  for (Value operand : op->getOperands()) nest.uses(operand), cost += e.plan.cost(operand);
   nest.dims();
-  const bool isCheap = e.plan.cost(op.getSource()) <= kCheap;
+  const bool isCheap = cost <= kCheap;
+  auto add = [&](llvm::Value* x, llvm::Value* y) {
+    return x->getType()->isFPOrFPVectorTy() ? b.CreateFAdd(x, y) : b.CreateAdd(x, y);
+  };
   const int last = static_cast<int>(nest.sizes().size()) - 1;
   /// Counts `width` values that begin at the nest's index, the first of them in table `first`.
   auto count = [&](unsigned width, size_t first) {
     llvm::Value* value = nest.eval(op.getSource(), width);
-    if (!value) return failure();
+    llvm::Value* weight = value && op.getWeights() ? nest.eval(op.getWeights(), width) : nullptr;
+    if (!value || (op.getWeights() && !weight)) return failure();
     llvm::Constant* last = llvm::ConstantInt::get(value->getType(), bins - 1);
-    // What is outside adds nothing to the last count.
-    llvm::Value* ones = b.CreateZExt(b.CreateICmpULE(value, last), withElement(value->getType(), b.getInt32Ty()));
+    // What is outside adds nothing to the last number.
+    llvm::Value* counts = b.CreateICmpULE(value, last);
+    llvm::Value* added = weight ? b.CreateSelect(counts, weight, llvm::Constant::getNullValue(weight->getType()))
+                                : b.CreateZExt(counts, withElement(value->getType(), b.getInt32Ty()));
     llvm::Value* inside = b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, value, last);
     for (unsigned lane = 0; lane < width; ++lane) {
       auto at = [&](llvm::Value* v) { return width > 1 ? b.CreateExtractElement(v, lane) : v; };
       llvm::Value* table = tables[(first + lane) % tables.size()];
-      llvm::Value* count = e.offsetBy(table, element, b.CreateZExt(at(inside), b.getInt64Ty()));
-      e.numbers.store(element, b.CreateAdd(e.numbers.load(element, count, 1), at(ones)), count);
+      llvm::Value* sum = e.offsetBy(table, element, b.CreateZExt(at(inside), b.getInt64Ty()));
+      e.numbers.store(element, add(e.numbers.load(element, sum, 1), at(added)), sum);
     }
     return success();
   };
@@ -70,7 +78,7 @@ LogicalResult emitHistogram(Emitter& e, HistogramOp op) {
     llvm::Value* sum = nullptr;
     for (llvm::Value* table : tables) {
       llvm::Value* part = e.numbers.load(element, e.offsetBy(table, element, i), width);
-      sum = sum ? b.CreateAdd(sum, part) : part;
+      sum = sum ? add(sum, part) : part;
     }
     e.numbers.store(element, sum, e.offsetBy(tables[0], element, i));
   });

@@ -131,7 +131,8 @@ Value reduce(Fold, const Operand&, int axis);
 Value reduce_with_index(Fold, const Operand&, int axis, Value& index);  ///< of argmax or argmin, the value, too
 Value reduce_all(Fold, const Operand&);  ///< over every axis, to a scalar
 Value scan(Fold, const Operand&, int axis, bool reverse);
-Value histogram(const Operand&, int64_t bins);  ///< i32 counts of the values 0 .. bins - 1
+/// i32 counts of the values 0 .. bins - 1, or sums of their weights.
+Value histogram(const Operand&, const Operand& weights, int64_t bins);
 /// Opens the region of a custom combiner over `count` tiles; fills 2 * count scalars: accumulated, then next.
 void open_combiner(const Operand* sources, int count, int axis, bool is_scan, bool reverse, Value* args, SrcLoc,
                    uint32_t& handle);

@@ -14,6 +14,12 @@ Value operand_tile(Tracer& t, const Operand& o, const char* verb) {
   return v;
 }
 
+DType type_of_sum(DType d) {
+  if (is_float(d)) return size_of(d) < 4 ? DType::f32 : d;
+  if (d == DType::i1) return DType::i32;
+  return bits_of(d) >= 32 ? d : is_unsigned(d) ? DType::u32 : DType::i32;
+}
+
 namespace {
 
 const char* name_of(Fold f) {
@@ -29,13 +35,7 @@ bool check_axis(Tracer& t, int& axis, const TileType& type, SrcLoc loc) {
   return false;
 }
 
-/// What a fold computes in: sums and products of narrow elements in 32 bits.
-DType accumulator(Fold f, DType d) {
-  if (f != Fold::sum && f != Fold::prod) return d;
-  if (is_float(d)) return size_of(d) < 4 ? DType::f32 : d;
-  if (d == DType::i1) return DType::i32;
-  return bits_of(d) >= 32 ? d : is_unsigned(d) ? DType::u32 : DType::i32;
-}
+DType accumulator(Fold f, DType d) { return f == Fold::sum || f == Fold::prod ? type_of_sum(d) : d; }
 
 bool allowed(Fold f, DType d) {
   switch (f) {

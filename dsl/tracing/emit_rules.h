@@ -24,6 +24,8 @@ Value constant(Tracer& t, const Operand& literal, DType d, const Shape& shape);
 Value coerce(Tracer& t, const Operand& o, DType d, const Shape& literal_shape, const char* what);
 /// Whether every `from` is exactly a `to` of the same kind.
 bool widens(DType from, DType to);
+/// What sums of elements are computed in: narrow ones in 32 bits.
+DType type_of_sum(DType d);
 /// Any number to any other, no questions asked.
 Value convert_value(Tracer& t, Value v, DType to, SrcLoc loc);
 

@@ -281,14 +281,39 @@ Value take(const Operand& o, const Operand& indices, int axis) {
   return x.result(ir::TakeOp::create(x.t->at_end(), x.t->location(o.loc), x.like(s), x.value, i.value, axis));
 }
 
-Value histogram(const Operand& o, int64_t bins) {
+/// The weights as what sums are made of, with as many values as there are of both. 0 after an error.
+static Value weigh(TileOperand& x, const Operand& weights) {
+  Tracer& t = *x.t;
+  const Value w = use(t, weights);
+  if (t.is_bad(w)) return {0};
+  const TileType type = t.type_of(w);
+  if (type.pointer)
+    return t.error("weights are numbers, found " + type.to_string() + "; load() gives what is there", weights.loc),
+           Value{0};
+  Shape joint;
+  if (!broadcast_shapes(t, x.type.shape, type.shape, weights.loc, joint)) return {0};
+  x.value = stretch(t, x.value, joint, x.loc);
+  const DType d = type_of_sum(type.dtype);
+  mlir::Value number = t.info(convert_value(t, w, d, weights.loc)).value;
+  return t.add(stretch(t, number, joint, weights.loc), d, weights.loc);
+}
+
+Value histogram(const Operand& o, const Operand& weights, int64_t bins) {
   TileOperand x(o, "histogram");
   if (!x || !valid_shape(*x.t, {bins}, o.loc)) return {0};
   if (x.type.pointer || x.type.dtype != DType::i32) {
     x.t->error("histogram counts the values of an i32 tile, found " + x.type.to_string(), o.loc);
     return {0};
   }
-  return x.result(ir::HistogramOp::create(x.t->at_end(), x.t->location(o.loc), x.like({bins}), x.value));
+  OpBuilder& b = x.t->at_end();
+  const Location at = x.t->location(o.loc);
+  if (weights.kind == Operand::absent)
+    return x.result(ir::HistogramOp::create(b, at, x.like({bins}), x.value, mlir::Value()));
+  const Value weight = weigh(x, weights);
+  if (x.t->is_bad(weight)) return {0};
+  const DType d = x.t->info(weight).dtype;
+  auto type = RankedTensorType::get({bins}, ir_element_type(x.t->context(), d));
+  return x.t->add(ir::HistogramOp::create(b, at, type, x.value, x.t->info(weight).value), d, o.loc);
 }
 
 }  // namespace tile::detail

@@ -27,6 +27,9 @@ func.func @shapes(%x: f32, %p: !tile.ptr<f32>, %a: tensor<6x1xf32>, %b: tensor<6
   %10 = tile.take %b, %i axis 0 : tensor<6x4xf32>, tensor<2x4xi32> -> tensor<2x4xf32>
   // CHECK: tile.histogram %{{.*}} : tensor<2x4xi32> -> tensor<7xi32>
   %counts = tile.histogram %i : tensor<2x4xi32> -> tensor<7xi32>
+  // CHECK: tile.histogram %{{.*}} weights %{{.*}} : tensor<2x4xf32> : tensor<2x4xi32> -> tensor<7xf32>
+  %weights = arith.constant dense<0.5> : tensor<2x4xf32>
+  %sums = tile.histogram %i weights %weights : tensor<2x4xf32> : tensor<2x4xi32> -> tensor<7xf32>
   // CHECK: tile.item %{{.*}} : tensor<1x1xi32> -> i32
   %11 = tile.item %one : tensor<1x1xi32> -> i32
   return
@@ -205,6 +208,30 @@ func.func @take_outside(%a: tensor<6x4xf32>, %i: tensor<2x3xi32>) {
 func.func @histogram_bins(%i: tensor<6x4xi32>) {
   // expected-error @+1 {{result must have one dim, the values counted}}
   %0 = tile.histogram %i : tensor<6x4xi32> -> tensor<6x4xi32>
+  return
+}
+
+// -----
+
+func.func @histogram_of_floats(%i: tensor<6x4xi32>) {
+  // expected-error @+1 {{counts in i32, found 'f32'}}
+  %0 = tile.histogram %i : tensor<6x4xi32> -> tensor<6xf32>
+  return
+}
+
+// -----
+
+func.func @histogram_weights(%i: tensor<6x4xi32>, %w: tensor<6x1xf32>) {
+  // expected-error @+1 {{expects a weight of 'f32' for each element of 'tensor<6x4xi32>', found 'tensor<6x1xf32>'}}
+  %0 = tile.histogram %i weights %w : tensor<6x1xf32> : tensor<6x4xi32> -> tensor<6xf32>
+  return
+}
+
+// -----
+
+func.func @histogram_sums(%i: tensor<6x4xi32>, %w: tensor<6x4xf32>) {
+  // expected-error @+1 {{expects a weight of 'f64' for each element of 'tensor<6x4xi32>', found 'tensor<6x4xf32>'}}
+  %0 = tile.histogram %i weights %w : tensor<6x4xf32> : tensor<6x4xi32> -> tensor<6xf64>
   return
 }
 

@@ -104,6 +104,8 @@ TEST(Errors, Histograms) {
   EXPECT_TILE_ERROR(__LINE__, "histogram counts the values of an i32 tile, found tile<16xf32>", [](Ptr<float> p) { auto r = histogram(load(p + arange(0, 16)), 4); });
   EXPECT_TILE_ERROR(__LINE__, "histogram needs a tile, found the scalar i32", [](I32 n) { auto r = histogram(n, 4); });
   EXPECT_TILE_ERROR(__LINE__, "tile dims must be positive, found 0", [] { auto r = histogram(arange(0, 16), 0); });
+  EXPECT_TILE_ERROR(__LINE__, "weights are numbers, found ptr<f32>; load() gives what is there", [](Ptr<float> p) { auto r = histogram(arange(0, 16), 4, {.weight = p}); });
+  EXPECT_TILE_ERROR(__LINE__, "operands cannot be broadcast: 16 and 8 differ in dim 0", [] { auto r = histogram(arange(0, 16), 4, {.weight = arange(0, 8)}); });
 }
 TEST(Errors, Pointers) {
   EXPECT_TILE_ERROR(__LINE__, "'*' is not defined on pointers", [](Ptr<float> p) { auto r = p * 2; });

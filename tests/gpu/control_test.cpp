@@ -90,6 +90,45 @@ TEST(Control, LoopsCountInTables) {
   }
 }
 
+// Tables of floats have numbers several times: added up to what there was, also of a loop that does not run.
+TEST(Control, LoopsAddWeightsInTables) {
+  for (int warps : {1, 4}) {
+    SimtKernel k(kernel("%x: !tile.ptr<i32> {tile.align = 16 : i32}, %m: i32, %o: !tile.ptr<f32>", R"(
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %i = tile.iota : tensor<128xi32>
+  %to = tile.iota : tensor<30xi32>
+  %init = arith.sitofp %to : tensor<30xi32> to tensor<30xf32>
+  %width = arith.constant dense<128> : tensor<128xi32>
+  %r = scf.for %j = %c0 to %m step %c1 iter_args(%sum = %init) -> (tensor<30xf32>) : i32 {
+    %row = tile.splat %j : i32 -> tensor<128xi32>
+    %start = arith.muli %row, %width : tensor<128xi32>
+    %at = arith.addi %start, %i : tensor<128xi32>
+    %v = tile.gather %x offsets %at : tensor<128xi32> : !tile.ptr<i32> -> tensor<128xi32>
+    %w = arith.sitofp %at : tensor<128xi32> to tensor<128xf32>
+    %h = tile.histogram %v weights %w : tensor<128xf32> : tensor<128xi32> -> tensor<30xf32>
+    %s = arith.addf %sum, %h : tensor<30xf32>
+    scf.yield %s : tensor<30xf32>
+  }
+  tile.scatter %r, %o offsets %to : tensor<30xi32> : tensor<30xf32>, !tile.ptr<f32>
+)"),
+                 warps == 4 ? "sm_90a" : "sm_80", warps);
+    for (int m : {0, 1, 5}) {
+      GuardedBuffer x(4 * 128 * static_cast<size_t>(m)), out(4 * 30);
+      std::vector<float> want(30);
+      for (int i = 0; i < 30; ++i) want[static_cast<size_t>(i)] = static_cast<float>(i);
+      for (int i = 0; i < 128 * m; ++i) {
+        const int value = x.as<int32_t>()[i] = i / 3 % 41 - 5;
+        if (value >= 0 && value < 30) want[static_cast<size_t>(value)] += static_cast<float>(i);
+      }
+      for (uint32_t seed = 1; seed < 4; ++seed) {
+        k.run({slot(x.as<char>()), static_cast<uint32_t>(m), slot(out.as<char>())}, 1, 1, 1, seed);
+        EXPECT_EQ(std::vector<float>(out.as<float>(), out.as<float>() + 30), want) << m << " " << warps;
+      }
+    }
+  }
+}
+
 // Asked for, and because what the loop reads comes early: ends in front of the beginning, and what remains.
 TEST(Control, LoopsOfSeveralBodiesAnIteration) {
   for (bool writes : {false, true}) {

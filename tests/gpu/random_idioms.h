@@ -361,8 +361,13 @@ class IdiomMaker : public IdiomValues<T, Wide> {
     const Tile x = any_value();
     const Tile i = abs(cast(x, i32));
     switch (number(4)) {
-      case 0:
-        return keep(cast(histogram(i % 40, 32, {.mask = x > 0}), wide()), x.shape().elements());
+      case 0: {
+        const Tile w = i % 3;
+        const Tile counts = one_in(2)   ? histogram(i % 40, 32, {.mask = x > 0})
+                            : one_in(2) ? histogram(i % 40, 32, {.mask = x > 0, .weight = w})
+                                        : histogram(i % 40, 32, {.mask = x > 0, .weight = cast(w, f32)});
+        return keep(cast(counts, wide()), 2 * x.shape().elements());
+      }
       case 1:
         atomic_max(a_.counters + i % 16, i, {.mask = i % 3 != 1});
         return;

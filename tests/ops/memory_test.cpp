@@ -321,5 +321,43 @@ TEST(Memory, HistogramsCountWhatIsInside) {
     }
 }
 
+/// Weights of every type, small whole numbers: sums are exact in any order. Narrow ones add up in 32 bits; one weight for
+/// all, or for each row.
+TEST(Memory, HistogramsAddWeights) {
+  for (auto& device : devices())
+    for (int bins : {1, 5, 64, 300}) {
+      const auto n = static_cast<size_t>(bins);
+      std::vector<int32_t> x(24 * 50), whole(2 * n, -1);
+      std::vector<float> floats(3 * n, -1);
+      std::vector<double> wide(n, -1);
+      for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<int32_t>(i * i % 331) - 10;
+      auto k = kernel("weighted", [bins](Ptr<const int32_t> p, Ptr<int32_t> ints, Ptr<float> f, Ptr<double> d) {
+        Tile row = arange(0, 24).col(), at = row * 50 + arange(0, 50).row(), to = arange(0, bins);
+        Tile v = load(p + at), w = at % 7 - 3;
+        store(ints + to, histogram(v, bins, {.weight = cast(w, i8)}));
+        store(ints + bins + to, histogram(v, bins, {.mask = at % 3 == 1, .weight = -2}));
+        store(f + to, histogram(v, bins, {.weight = cast(w, f16)}));
+        store(f + bins + to, histogram(v, bins, {.mask = at % 3 == 1, .weight = cast(w, f32)}));
+        store(f + 2 * bins + to, histogram(v, bins, {.weight = cast(row, f32)}));
+        store(d + to, histogram(v, bins, {.weight = cast(w, f64)}));
+      });
+      ASSERT_TRUE(run_on(device, k, {}, x, whole, floats, wide));
+      std::vector<int32_t> want_whole(2 * n);
+      std::vector<float> want_floats(3 * n);
+      std::vector<double> want_wide(n);
+      for (size_t i = 0; i < x.size(); ++i) {
+        if (x[i] < 0 || x[i] >= bins) continue;
+        const auto to = static_cast<size_t>(x[i]);
+        const int w = static_cast<int>(i % 7) - 3;
+        want_whole[to] += w, want_floats[to] += static_cast<float>(w), want_wide[to] += w;
+        want_floats[2 * n + to] += static_cast<float>(i / 50);
+        if (i % 3 == 1) want_whole[n + to] -= 2, want_floats[n + to] += static_cast<float>(w);
+      }
+      EXPECT_EQ(whole, want_whole) << device->name() << ", " << bins << " bins";
+      EXPECT_EQ(floats, want_floats) << device->name() << ", " << bins << " bins";
+      EXPECT_EQ(wide, want_wide) << device->name() << ", " << bins << " bins";
+    }
+}
+
 }  // namespace
 }  // namespace tile::ops

@@ -200,3 +200,65 @@ func.func @large(%x: tensor<512xi32>, %out: !tile.view<1xi32>, %n: i32) {
   tile.store %r#1, %out[%c0 : i32] : tensor<32768xi32>, !tile.view<1xi32>
   return
 }
+
+// -----
+// Weights that are floats: of each number there are copies side by side, which are added up behind the loop, to what
+// the tile began with.
+// CHECK-LABEL: func.func @weights
+// CHECK: %[[TABLE:.*]] = tile.smem_alloc : <1x2048xf32, minor = 1>
+// CHECK: %[[ZERO:.*]] = arith.constant dense<0.000000e+00> : tensor<1x2048xf32>
+// CHECK: tile.smem_store %[[ZERO]], %[[TABLE]]
+// CHECK-NEXT: tile.barrier
+// CHECK-NEXT: scf.for {{.*}} : i32 {
+// CHECK: tile.smem_count %{{.*}} weights %{{.*}} : tensor<512xf32> in %[[TABLE]] copies 8
+// CHECK-NEXT: }
+// CHECK-NEXT: %[[ROW:.*]] = tile.smem_load %[[TABLE]]
+// CHECK-NEXT: %[[EACH:.*]] = tile.reshape %[[ROW]] : tensor<1x2048xf32> -> tensor<256x8xf32>
+// CHECK-NEXT: %[[SUM:.*]] = tile.reduce %[[EACH]] axis 1
+// CHECK: %[[LINE:.*]] = tile.reshape %[[SUM]]
+// CHECK-NEXT: %[[ALL:.*]] = arith.addf %arg2, %[[LINE]]
+// CHECK-NEXT: tile.store %[[ALL]]
+func.func @weights(%x: tensor<512xf32>, %out: !tile.view<1xf32>, %init: tensor<256xf32>, %n: i32) attributes {tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%sum = %init) -> (tensor<256xf32>) : i32 {
+    %at = tile.iota : tensor<512xi32>
+    %h = tile.histogram %at weights %x : tensor<512xf32> : tensor<512xi32> -> tensor<256xf32>
+    %s = arith.addf %sum, %h : tensor<256xf32>
+    scf.yield %s : tensor<256xf32>
+  }
+  tile.store %r, %out[%c0 : i32] : tensor<256xf32>, !tile.view<1xf32>
+  return
+}
+
+// -----
+// Fewer where they would keep other programs away, none of integers of 32 bits. A sum that is rounded by itself stays.
+// CHECK-LABEL: func.func @fewer
+// CHECK-DAG: tile.smem_alloc : <1x4000xf64, minor = 1>
+// CHECK-DAG: tile.smem_alloc : <1x100xi32, minor = 1>
+// CHECK: scf.for
+// CHECK-DAG: tile.smem_count %{{.*}} weights %{{.*}} : tensor<512xf64> in %{{.*}} copies 2
+// CHECK-DAG: tile.smem_count %{{.*}} weights %{{.*}} : tensor<512xi32> in %{{[0-9]*}} :
+// CHECK: tile.histogram
+// CHECK-NEXT: tile.add_rn
+func.func @fewer(%x: tensor<512xf64>, %out: !tile.view<1xf64>, %w: tensor<512xi32>, %iout: !tile.view<1xi32>, %n: i32) attributes {tile.num_warps = 8 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant dense<0.0> : tensor<2000xf64>
+  %none = arith.constant dense<0> : tensor<100xi32>
+  %few = arith.constant dense<0.0> : tensor<10xf64>
+  %r:3 = scf.for %i = %c0 to %n step %c1 iter_args(%a = %zero, %b = %none, %c = %few) -> (tensor<2000xf64>, tensor<100xi32>, tensor<10xf64>) : i32 {
+    %at = tile.iota : tensor<512xi32>
+    %h0 = tile.histogram %at weights %x : tensor<512xf64> : tensor<512xi32> -> tensor<2000xf64>
+    %s0 = arith.addf %a, %h0 : tensor<2000xf64>
+    %h1 = tile.histogram %at weights %w : tensor<512xi32> : tensor<512xi32> -> tensor<100xi32>
+    %s1 = arith.addi %b, %h1 : tensor<100xi32>
+    %h2 = tile.histogram %at weights %x : tensor<512xf64> : tensor<512xi32> -> tensor<10xf64>
+    %s2 = tile.add_rn %c, %h2 : tensor<10xf64>
+    scf.yield %s0, %s1, %s2 : tensor<2000xf64>, tensor<100xi32>, tensor<10xf64>
+  }
+  tile.store %r#0, %out[%c0 : i32] : tensor<2000xf64>, !tile.view<1xf64>
+  tile.store %r#1, %iout[%c0 : i32] : tensor<100xi32>, !tile.view<1xi32>
+  tile.store %r#2, %out[%c0 : i32] : tensor<10xf64>, !tile.view<1xf64>
+  return
+}

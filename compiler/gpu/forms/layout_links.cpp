@@ -75,6 +75,10 @@ SmallVector<Value> sameLayout(Operation* op) {
     addTiles(group, {mma.getAcc(), mma.getResult()});
   } else if (auto reduce = dyn_cast<ReduceOp>(op)) {
     addTiles(group, reduce.getSources());
+  } else if (auto histogram = dyn_cast<HistogramOp>(op); histogram && histogram.getWeights()) {
+    addTiles(group, op->getOperands());
+  } else if (auto count = dyn_cast<SmemCountOp>(op); count && count.getWeights()) {
+    addTiles(group, {count.getSource(), count.getWeights()});
   } else if (auto gather = dyn_cast<AsyncGatherOp>(op)) {
     addTiles(group, gather->getOperands());
   } else if (all) {

@@ -147,6 +147,10 @@ class Assigner {
     for (Value result : op->getResults()) {
       if (!isTile(result)) continue;
       auto reduce = dyn_cast<ReduceOp>(op);
+      if (!reduce && !llvm::is_contained(group, result)) {
+        setLayout(result, plan_.layoutOf(result));
+        continue;
+      }
       define(result, reduce ? plan_.reducedLayout(reduce, result, layout) : layout);
     }
   }

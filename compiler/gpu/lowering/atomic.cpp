@@ -14,6 +14,22 @@
 namespace tile::ir {
 using namespace mlir;
 
+llvm::StringRef constraintOf(llvm::Type* type) {
+  switch (type->getScalarSizeInBits()) {
+    case 16:
+      return "h";
+    case 64:
+      return type->isDoubleTy() ? "d" : "l";
+    default:
+      return type->isFloatTy() ? "f" : "r";
+  }
+}
+
+std::string suffixOfAdd(llvm::Type* type) {
+  if (type->isIntegerTy()) return memoryBytes(type) == 8 ? ".u64" : ".u32";
+  return type->isDoubleTy() ? ".f64" : type->isFloatTy() ? ".f32" : type->isBFloatTy() ? ".bf16" : ".f16";
+}
+
 namespace {
 
 llvm::StringRef orderText(MemOrder order) {
@@ -38,17 +54,6 @@ llvm::SyncScope::ID llvmScope(llvm::LLVMContext& context, MemScope scope) {
 }
 bool acquires(MemOrder order) { return order == MemOrder::acquire || order == MemOrder::acq_rel; }
 bool releases(MemOrder order) { return order == MemOrder::release || order == MemOrder::acq_rel; }
-
-llvm::StringRef constraintOf(llvm::Type* type) {
-  switch (type->getScalarSizeInBits()) {
-    case 16:
-      return "h";
-    case 64:
-      return type->isDoubleTy() ? "d" : "l";
-    default:
-      return type->isFloatTy() ? "f" : "r";
-  }
-}
 
 // One atom instruction: `suffix` is the operation and type, e.g. ".add.f32".
 llvm::Value* atom(Emitter& e, llvm::Twine suffix, MemOrder order, MemScope scope, llvm::Value* ptr,
@@ -269,11 +274,7 @@ void addVector(Emitter& e, llvm::Value* ptr, llvm::ArrayRef<llvm::Value*> values
   int words = type->isIntegerTy() || bytes == 8 ? 1 : std::max(1, e.target.atomicBytes / (perWord * bytes));
   if (perWord * bytes < 4) words = 1;
   words = std::min(words, count / perWord);
-  std::string suffix = type->isIntegerTy()  ? (bytes == 8 ? ".u64" : ".u32")
-                       : type->isDoubleTy() ? ".f64"
-                       : type->isFloatTy()  ? ".f32"
-                       : type->isBFloatTy() ? ".bf16"
-                                            : ".f16";
+  std::string suffix = suffixOfAdd(type);
   if (perWord == 2) suffix += "x2";
   for (int first = 0; first < count; first += words * perWord) {
     std::string constraints = "l", list;

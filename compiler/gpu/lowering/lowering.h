@@ -42,6 +42,10 @@ bool emitSiblingScatters(Emitter& e, ScatterOp op);
 void addVector(Emitter& e, llvm::Value* ptr, llvm::ArrayRef<llvm::Value*> values, llvm::Value* predicate,
                MemScope scope = MemScope::gpu);
 llvm::LogicalResult emitAtomicRmw(Emitter& e, AtomicRmwOp op);
+/// Of inline assembly: the letter of a register that holds the type.
+llvm::StringRef constraintOf(llvm::Type* type);
+/// What the instruction that adds such numbers to memory ends with.
+std::string suffixOfAdd(llvm::Type* type);
 llvm::LogicalResult emitAtomicCas(Emitter& e, AtomicCasOp op);
 // reduce.cpp, scan.cpp
 llvm::LogicalResult emitReduce(Emitter& e, ReduceOp op);

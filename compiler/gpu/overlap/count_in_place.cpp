@@ -4,8 +4,14 @@
 // After:  the table is filled with what the tile begins with in front of the loop, counted in by its iterations
 //         (smem_count), and read behind it. Threads meet at neither end of an iteration, and carry nothing.
 //
-// Sums of integers are the same in any order. Nobody may read the tile in between: each value of it has one use. What a
-// loop that does not run, or a branch not taken, leaves is what the tile was.
+// Sums of integers are the same in any order, and weights are added in any. Nobody may read the tile in between: each
+// value of it has one use. What a loop that does not run, or a branch not taken, leaves is what the tile was.
+//
+// Floats and integers of 64 bits are added in shared memory by compare and swap, which lanes of a warp that have the
+// same number repeat one after the other: neighbours tend to. Their tables have each number several times, side by side
+// (in banks of their own), while programs leave each other the shared memory for it. They begin with zeros.
+#include "compiler/dialect/tiles.h"
+#include "compiler/dialect/warps.h"
 #include "compiler/gpu/dot_passes.h"
 #include "compiler/gpu/forms/moves.h"
 #include "compiler/gpu/forms/shared_memory.h"
@@ -37,30 +43,63 @@ class Counts {
   }
 
   bool found() const { return last_ != nullptr; }
-  int64_t bytes() const { return tileBytes(init_.getType()); }
+  /// With its numbers so many times.
+  int64_t bytes(int64_t copies) const { return copies * tileBytes(init_.getType()); }
+  /// How often to have each number, where there is room.
+  int64_t wantedCopies(int64_t warps) const {
+    constexpr int64_t kMost = 8;
+    constexpr int64_t kBytesOfWarp = 4 << 10;  // a little more than each has in a full multiprocessor
+    if (tileType(init_).getElementType().isInteger(32)) return 1;
+    int64_t copies = kMost;
+    while (copies > 1 && bytes(copies) > warps * kBytesOfWarp) copies /= 2;
+    return copies;
+  }
   void forEach(llvm::function_ref<void(HistogramOp)> take) const {
     for (const Link& link : links_)
       for (HistogramOp histogram : link.added) take(histogram);
   }
 
   /// Counts in a table. Loops and branches still hand on the tile, as it was, and are listed in `unused`.
-  void rewrite(SmallVector<Operation*>& unused) {
+  void rewrite(int64_t copies, SmallVector<Operation*>& unused) {
     OpBuilder b(first_);
     const Location loc = first_.getLoc();
-    auto type = cast<RankedTensorType>(init_.getType());
-    auto row = RankedTensorType::get({1, type.getDimSize(0)}, type.getElementType());
+    auto type = tileType(init_);
+    auto row = RankedTensorType::get({1, copies * type.getDimSize(0)}, type.getElementType());
     auto smem = SmemType::get(b.getContext(), row.getShape(), row.getElementType(), /*minor=*/1, /*stages=*/1);
     Value table = SmemAllocOp::create(b, loc, smem, IntegerAttr());
-    SmemStoreOp::create(b, loc, b.createOrFold<ReshapeOp>(loc, row, init_), table);
+    Value filling = copies == 1 ? b.createOrFold<ReshapeOp>(loc, row, init_)
+                                : arith::ConstantOp::create(b, loc, b.getZeroAttr(row)).getResult();
+    SmemStoreOp::create(b, loc, filling, table);
     BarrierOp::create(b, loc);  // here, or the first iteration would need one, and with it all of them
 
     b.setInsertionPointAfter(first_->getBlock()->findAncestorOpInBlock(*last_.getDefiningOp()));
     Value counted = SmemLoadOp::create(b, loc, row, table);
-    last_.replaceAllUsesWith(ReshapeOp::create(b, loc, type, counted));
-    for (const Link& link : links_) cut(link, table, unused);
+    if (copies == 1) counted = ReshapeOp::create(b, loc, type, counted);
+    if (copies > 1) counted = sumOf(b, loc, init_, sumOfCopies(b, loc, counted, type));
+    last_.replaceAllUsesWith(counted);
+    for (const Link& link : links_) cut(link, table, copies, unused);
   }
 
  private:
+  static Value sumOf(OpBuilder& b, Location loc, Value x, Value y) {
+    if (isa<FloatType>(getElementTypeOrSelf(x.getType()))) return arith::AddFOp::create(b, loc, x, y);
+    return arith::AddIOp::create(b, loc, x, y);
+  }
+  /// Of what lies side by side in a row.
+  static Value sumOfCopies(OpBuilder& b, Location loc, Value row, RankedTensorType type) {
+    const int64_t numbers = type.getDimSize(0);
+    auto each = RankedTensorType::get({numbers, tileType(row).getDimSize(1) / numbers}, type.getElementType());
+    Value copies = ReshapeOp::create(b, loc, each, row);
+    auto column = RankedTensorType::get({numbers, 1}, type.getElementType());
+    auto sum = ReduceOp::create(b, loc, TypeRange{column}, ValueRange{copies}, /*axis=*/1);
+    OpBuilder::InsertionGuard guard(b);
+    const Type element = type.getElementType();
+    Block* body = b.createBlock(&sum.getCombiner(), {}, {element, element}, {loc, loc});
+    YieldOp::create(b, loc, sumOf(b, loc, body->getArgument(0), body->getArgument(1)));
+    b.setInsertionPointAfter(sum);
+    return ReshapeOp::create(b, loc, type, sum.getResult(0));
+  }
+
   bool hasCounts() const {
     return llvm::any_of(links_, [](const Link& link) { return !link.added.empty(); });
   }
@@ -97,7 +136,7 @@ class Counts {
           llvm::all_of(uses, [&](OpOperand* use) { return block->findAncestorOpInBlock(*use->getOwner()) == op; });
       if (isAlone && branch.elseBlock()) next = through(branch, tile);
     } else if (uses.size() == 1 && uses[0]->getOwner() == op) {
-      if (auto add = dyn_cast<arith::AddIOp>(op)) next = through(add, uses[0]->getOperandNumber());
+      if (isSum(op)) next = throughSum(op, uses[0]->getOperandNumber());
       if (isa<scf::ForOp, scf::WhileOp>(op)) {
         auto loop = cast<LoopLikeOpInterface>(op);
         next = through(loop, uses[0]->getOperandNumber() - loop.getInitsMutable()[0].getOperandNumber());
@@ -107,11 +146,12 @@ class Counts {
     return next;
   }
 
-  Value through(arith::AddIOp add, unsigned operand) {
+  static bool isSum(Operation* op) { return isa<arith::AddIOp, arith::AddFOp>(op); }
+  Value throughSum(Operation* add, unsigned operand) {
     Link link{add, operand};
     if (!collect(add->getOperand(1 - operand), add, link.added)) return {};
     links_.push_back(std::move(link));
-    return add.getResult();
+    return add->getResult(0);
   }
   /// The histograms whose sum the value is, if nobody else uses them and they are made where they are added: in front
   /// of a loop they are made once, but added in every iteration.
@@ -122,7 +162,7 @@ class Counts {
       histograms.push_back(histogram);
       return true;
     }
-    return isa<arith::AddIOp>(op) && collect(op->getOperand(0), op, histograms) &&
+    return isSum(op) && collect(op->getOperand(0), op, histograms) &&
            collect(op->getOperand(1), op, histograms);
   }
 
@@ -150,9 +190,9 @@ class Counts {
   }
 
   /// The op hands on what it was given.
-  static void cut(const Link& link, Value table, SmallVector<Operation*>& unused) {
+  static void cut(const Link& link, Value table, int64_t copies, SmallVector<Operation*>& unused) {
     Value same;
-    if (!isa<arith::AddIOp>(link.op)) {
+    if (!isSum(link.op)) {
       unused.push_back(link.op);
       if (auto branch = dyn_cast<scf::IfOp>(link.op)) same = branch.thenYield().getOperand(link.index);
       if (auto loop = dyn_cast<scf::ForOp>(link.op)) same = loop.getInitArgs()[link.index];
@@ -163,7 +203,9 @@ class Counts {
       return link.op->getResult(link.index).replaceAllUsesWith(same);
     }
     OpBuilder b(link.op);
-    for (HistogramOp histogram : link.added) SmemCountOp::create(b, histogram.getLoc(), histogram.getSource(), table);
+    for (HistogramOp histogram : link.added)
+      SmemCountOp::create(b, histogram.getLoc(), histogram.getSource(), histogram.getWeights(), table,
+                          static_cast<uint32_t>(copies));
     Value sum = link.op->getOperand(1 - link.index);
     link.op->getResult(0).replaceAllUsesWith(link.op->getOperand(link.index));
     link.op->erase();
@@ -173,7 +215,7 @@ class Counts {
   static void eraseSum(Value sum) {
     Operation* op = sum.getDefiningOp();
     SmallVector<Value> parts;
-    if (isa<arith::AddIOp>(op)) parts.assign(op->operand_begin(), op->operand_end());
+    if (isSum(op)) parts.assign(op->operand_begin(), op->operand_end());
     op->erase();
     for (Value part : parts) eraseSum(part);
   }
@@ -201,18 +243,24 @@ class CountInPlacePass : public PassWrapper<CountInPlacePass, OperationPass<func
     for (LoopLikeOpInterface loop : loops)
       for (unsigned i = 0, carried = loop.getInits().size(); i < carried; ++i) {
         auto type = dyn_cast<RankedTensorType>(loop.getInits()[i].getType());
-        if (!type || type.getRank() != 1 || !type.getElementType().isInteger(32)) continue;
-        if (Counts counts(loop, i); counts.found() && fits(counts)) counts.rewrite(unused);
+        if (!type || type.getRank() != 1) continue;
+        Counts counts(loop, i);
+        if (!counts.found()) continue;
+        const int64_t copies = counts.wantedCopies(warpsOf(getOperation()));
+        if (fits(counts, copies)) counts.rewrite(copies, unused);
+        else if (fits(counts, 1)) counts.rewrite(1, unused);
       }
     if (!unused.empty() && failed(dropUnused(unused))) signalPassFailure();
   }
 
  private:
   /// Tables live as long as their loops: beside each other, and beside the scratch of other ops.
-  bool fits(const Counts& counts) {
+  bool fits(const Counts& counts, int64_t copies) {
     llvm::DenseSet<Operation*> kept;
     counts.forEach([&](HistogramOp histogram) { kept.insert(histogram); });
-    int64_t bytes = counts.bytes() + estimateScratch(getOperation(), [&](Operation* op) { return kept.contains(op); });
+    // Behind the loop copies may have to come together through as much.
+    int64_t bytes = counts.bytes(copies) * (copies > 1 ? 2 : 1) +
+                    estimateScratch(getOperation(), [&](Operation* op) { return kept.contains(op); });
     getOperation().walk([&](Operation* op) {
       if (auto alloc = dyn_cast<SmemAllocOp>(op)) bytes += alloc.getResult().getType().bytes();
       if (auto ring = dyn_cast<RingAllocOp>(op)) bytes += ringBytes(ring);
