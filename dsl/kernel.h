@@ -2,6 +2,7 @@
 // takes exactly the matching host arguments, checked by the C++ compiler:
 //   Ptr<T> <- T*      Tensor<T, R> <- TensorView<T, R>      I32, F32, ... <- an arithmetic value that does not narrow
 #pragma once
+#include <algorithm>
 #include <array>
 #include <concepts>
 #include <functional>
@@ -48,9 +49,9 @@ namespace detail {
 //   view     bit 0: base 16-byte aligned; bits 1-4: 1 + the last dim with stride 1 (0: none);
 //            then 3 bits per dim: stride divisibility (1: 16 bytes' worth, 2: 16 elements), 1 bit: size divisible by
 //            16; bit 32: bulk copies cannot address it (kNoBulkCopies in jit.h), so the code is made without them;
-//            then 4 bits for each of the first 7 dims: strides below 16, and sizes of dims of stride 1 that are below
-//            16 or odd multiples of 8, are multiples of 2 to the power of 2 bits each (pairs side by side, complex
-//            numbers for example)
+//            then 4 bits for each of the first 7 dims: strides of less divisibility, and sizes of dims of stride 1 that
+//            are no multiples of 16, are multiples of 2 to the power of 2 bits each (pairs side by side, complex
+//            numbers, rows of 100 halves)
 inline ParamInfo param_info(ParamInfo::Kind kind, DType dtype, uint8_t rank) {
   ParamInfo p;
   p.kind = kind, p.dtype = dtype, p.rank = rank;
@@ -118,15 +119,40 @@ struct Param<Tensor<T, R>> {
     for (int d = 0; d < R; ++d)
       slots[1 + d] = static_cast<uint64_t>(v.shape[d]), slots[1 + R + d] = static_cast<uint64_t>(v.strides[d]);
   }
-  /// How often 2 divides an even number below 16; 0 for all others.
-  static constexpr uint64_t small_power(int64_t n) {
-    return n <= 0 || n >= 16 ? 0 : n % 8 == 0 ? 3 : n % 4 == 0 ? 2 : n % 2 == 0;
+  /// Elements in 16 bytes, which is what one access moves at most.
+  static constexpr int64_t kBytes16 = 16 / static_cast<int64_t>(size_of(dtype_of<T>()));
+  /// How often 2 divides the number, three times at most; of 0 and less nobody asks.
+  static constexpr uint64_t power_of(int64_t n) {
+    return n <= 0 ? 0 : n % 8 == 0 ? 3 : n % 4 == 0 ? 2 : n % 2 == 0;
   }
-  /// Of the size of rows: of larger ones only whether they are odd multiples of 8 (heads of 40 or 72), so that sizes
-  /// that vary make one variant more, not three.
-  static constexpr uint64_t size_power(int64_t n) { return n >= 16 ? (n % 16 == 8 ? 3 : 0) : small_power(n); }
+  /// How much of a stride's divisibility bulk copies and whole vectors need: 2: 16 elements, 1: 16 bytes, 0: less. The
+  /// stride of a dim of size 1 is never used: only index 0 is inside.
+  static constexpr uint64_t level_of(const Host& v, int d) {
+    return v.shape[d] <= 1 || v.strides[d] % 16 == 0 ? 2 : v.strides[d] % kBytes16 == 0 ? 1 : 0;
+  }
+  /// The power of 2 that the strides of all rows are multiples of, from 4 bytes to 16. 0: less, or there are no rows.
+  static constexpr uint64_t power_of_rows(const Host& v) {
+    uint64_t power = power_of(kBytes16);
+    bool any = false;
+    for (int d = 0; d < R; ++d) {
+      if (v.shape[d] <= 1 || v.strides[d] == 1) continue;
+      any = true;
+      if (!level_of(v, d)) power = std::min(power, power_of(v.strides[d]));
+    }
+    return any && power >= power_of(kBytes16 / 4) ? power : 0;
+  }
+  /// Of a stride of less than 16 bytes' worth. Large ones vary from launch to launch: of planes no more is said than of
+  /// the rows in them, so that they make no variants of their own.
+  static constexpr uint64_t stride_power(int64_t n, uint64_t rows) { return n < 16 ? power_of(n) : rows; }
+  /// Of the size of rows. Of larger ones only whether they are odd multiples of 8 (heads of 40 or 72), or multiples of
+  /// what the strides of rows are: bounds then cut no word, and packed rows, which begin where others end, have no
+  /// variants for it.
+  static constexpr uint64_t size_power(int64_t n, uint64_t rows) {
+    if (n < 16 || n % 16 == 8) return power_of(n);
+    return n % 16 != 0 && power_of(n) >= rows ? rows : 0;
+  }
   static uint64_t promise(const Host& v) {
-    constexpr int64_t kBytes16 = 16 / static_cast<int64_t>(size_of(dtype_of<T>()));  // elements in 16 bytes
+    const uint64_t rows = power_of_rows(v);
     uint64_t word = (reinterpret_cast<uintptr_t>(v.data) & 15) == 0;
     for (int d = 0; d < R; ++d) {
       const int64_t stride = v.strides[d];
@@ -134,11 +160,11 @@ struct Param<Tensor<T, R>> {
       if (v.shape[d] > 1 && (stride <= 0 || stride >= (kBytes16 << 36) || v.shape[d] > int64_t{1} << 32))
         word |= kNoBulkCopies;
       if (stride == 1) word = (word & ~uint64_t{30}) | uint64_t(d + 1) << 1;
-      // The stride of a dim of size 1 is never used: only index 0 is inside.
-      const uint64_t level = v.shape[d] <= 1 || (stride & 15) == 0 ? 2 : (stride & (kBytes16 - 1)) == 0 ? 1 : 0;
+      const uint64_t level = level_of(v, d);
       word |= (level | uint64_t((v.shape[d] & 15) == 0) << 2) << (5 + 3 * d);
       if (d < 7)
-        word |= ((level ? 0 : small_power(stride)) | (stride == 1 ? size_power(v.shape[d]) : 0) << 2) << (33 + 4 * d);
+        word |= ((level ? 0 : stride_power(stride, rows)) | (stride == 1 ? size_power(v.shape[d], rows) : 0) << 2)
+                << (33 + 4 * d);
     }
     return word;
   }

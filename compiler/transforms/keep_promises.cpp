@@ -2,6 +2,8 @@
 // Before: assume_true n > 0, and uses of n behind it
 // After:  n is an argument of the kernel: the attribute `tile.at_least = 1` of it
 //         else: %m = assume n from 1, which the uses behind the promise read
+//         assume_true of the size or stride of an argument % 4 == 0: its attributes `tile.dim_multiple_of` and
+//         `tile.stride_multiple_of`, which accesses through the view ask, and the launch checks
 //
 // A number then keeps what is known of it wherever passes move or copy it, without a condition that would have to be
 // found again: the producer of a loop that begins with it, say.
@@ -18,6 +20,16 @@ using namespace mlir;
 
 namespace {
 
+/// The size or stride of an argument that the number is, or is a part of: of a power of two both are multiples.
+Operation* numberOfArgument(Value value) {
+  while (Operation* op = value.getDefiningOp()) {
+    if (isa<ViewDimOp, ViewStrideOp>(op)) return isa<BlockArgument>(op->getOperand(0)) ? op : nullptr;
+    if (!isa<arith::TruncIOp, arith::ExtSIOp>(op)) return nullptr;
+    value = op->getOperand(0);
+  }
+  return nullptr;
+}
+
 class KeepPromisesPass : public impl::KeepPromisesBase<KeepPromisesPass> {
   void runOnOperation() override {
     kept_.clear();
@@ -31,6 +43,7 @@ class KeepPromisesPass : public impl::KeepPromisesBase<KeepPromisesPass> {
     Value value = promise.value;
     if (isa<RankedTensorType>(value.getType()) || matchPattern(value, m_Constant())) return;
     if (Value kept = kept_.lookup(value); kept && kept.getParentBlock() == assume->getBlock()) value = kept;
+    if (assume->getParentOp() == getOperation()) keepOfView(value, promise.multipleOf);
     const Facts facts(getOperation());  // with what has been kept so far, of the same condition as well
     const Range before = facts.rangeOf(value);
     const std::optional<Range> both = common(before, promise.range);
@@ -58,6 +71,21 @@ class KeepPromisesPass : public impl::KeepPromisesBase<KeepPromisesPass> {
       Operation* user = assume->getBlock()->findAncestorOpInBlock(*use.getOwner());
       return user && kept.getDefiningOp()->isBeforeInBlock(user);
     });
+  }
+
+  /// What accesses through an argument are not told by its size or stride as a number.
+  void keepOfView(Value value, int64_t multiple) {
+    Operation* number = numberOfArgument(value);
+    if (!number || multiple <= 1 || multiple > INT32_MAX) return;
+    auto argument = cast<BlockArgument>(number->getOperand(0));
+    auto dim = dyn_cast<ViewDimOp>(number);
+    const StringRef name = dim ? "tile.dim_multiple_of" : "tile.stride_multiple_of";
+    const auto d = static_cast<size_t>(dim ? dim.getDim() : cast<ViewStrideOp>(number).getDim());
+    SmallVector<int32_t> multiples(static_cast<size_t>(cast<ViewType>(argument.getType()).getRank()), 1);
+    if (auto known = getOperation().getArgAttrOfType<DenseI32ArrayAttr>(argument.getArgNumber(), name))
+      multiples.assign(known.asArrayRef().begin(), known.asArrayRef().end());
+    multiples[d] = std::max(multiples[d], static_cast<int32_t>(multiple));
+    getOperation().setArgAttr(argument.getArgNumber(), name, Builder(&getContext()).getDenseI32ArrayAttr(multiples));
   }
 
   llvm::DenseMap<Value, Value> kept_;  ///< the last one made of a number

@@ -130,12 +130,40 @@ TEST_F(Launch, SmallStridesAndSizesArePromised) {
   expect(word(100, 5, 3), {1, 1, 1}, 1);
   expect(word(100, 7, 32), {16, 16, 1}, 16);
   expect(word(100, 7, 40), {4, 4, 1}, 8);
-  expect(word(100, 7, 36), {4, 4, 1}, 1);  // rows of any length make few variants
+  expect(word(100, 7, 36), {4, 4, 1}, 4);
   EXPECT_EQ(promised_size(word(6, 256, 2), 0), 1) << "only neighbours matter";
+  EXPECT_EQ(word(100, 7, 36), word(99, 9, 44)) << "rows of any length make few variants";
   auto k = kernel("pairs", [](Tensor<const float, 3> a, Ptr<float> p) { store(p, a.load({0, 0, 0})); });
   const std::string text = static_cast<const AnyKernel&>(k).trace({}, {word(100, 256, 2), 1}).text();
   EXPECT_NE(text.find("tile.stride_multiple_of = array<i32: 16, 2, 1>"), std::string::npos) << text;
   EXPECT_NE(text.find("tile.dim_multiple_of = array<i32: 1, 16, 2>"), std::string::npos) << text;
+}
+
+// Rows that begin at multiples of 4 or 8 bytes are moved in words of so many, and their bounds cut none. What varies from
+// launch to launch makes few variants: planes say no more than their rows, sizes no more than strides.
+TEST_F(Launch, LargeStridesArePromisedAsWordsOfBytes) {
+  auto of = [](auto element, int64_t plane, int64_t row, int64_t rows, int64_t columns) {
+    using T = decltype(element);
+    return detail::Param<Tensor<T, 3>>::promise({reinterpret_cast<T*>(256), {5, rows, columns}, {plane, row, 1}});
+  };
+  auto expect = [](uint64_t w, DType dtype, std::array<int, 2> strides, int size) {
+    for (int d = 0; d < 2; ++d) EXPECT_EQ(promised_stride(w, d, dtype), strides[static_cast<size_t>(d)]) << d;
+    EXPECT_EQ(promised_size(w, 2), size);
+  };
+  expect(of(half(), 10000, 100, 100, 100), DType::f16, {16, 4}, 4);
+  expect(of(half(), 9900, 100, 99, 100), DType::f16, {4, 4}, 4);
+  expect(of(half(), 9604, 98, 98, 98), DType::f16, {2, 2}, 2);
+  expect(of(half(), 9999, 100, 99, 100), DType::f16, {1, 1}, 1);  // planes at odd places
+  expect(of(half(), 9801, 99, 99, 99), DType::f16, {1, 1}, 1);
+  expect(of(half(), 10000, 100, 100, 99), DType::f16, {16, 4}, 1);
+  expect(of(half(), 10000, 100, 100, 98), DType::f16, {16, 4}, 1);
+  expect(of(half(), 9604, 98, 98, 96), DType::f16, {2, 2}, 16);
+  expect(of(int8_t(), 9900, 100, 99, 100), DType::i8, {4, 4}, 4);
+  expect(of(int8_t(), 9604, 98, 98, 98), DType::i8, {1, 1}, 1);  // words of 2 bytes are not worth a variant
+  expect(of(float(), 9604, 98, 98, 98), DType::f32, {4, 2}, 2);
+  expect(of(double(), 9801, 99, 99, 99), DType::f64, {1, 1}, 1);
+  expect(of(half(), -9900, 100, 99, 100), DType::f16, {1, 1}, 1);
+  EXPECT_EQ(of(half(), 10000, 100, 100, 100), of(half(), 18000, 180, 100, 180));
 }
 
 // Strides of 1 are constants of the code: what is read through them lies side by side.

@@ -120,3 +120,25 @@ func.func @kept(%at: tensor<64x64xi32, #lines>, %to: tensor<64x64xi32, #sums>, %
   tile.scatter %last, %q offsets %at : tensor<64x64xi32, #lines> : tensor<64x64xbf16, #lines>, !tile.ptr<bf16>
   return
 }
+
+// -----
+
+#lines = #tile.layout<64x64 regs [1:8*1, 0:4*16] lanes [1:8*8, 0:4*1] warps [0:4*4]>
+#sums = #tile.layout<64x64 regs [1:2*1, 0:2*8, 1:8*8] lanes [1:4*2, 0:8*1] warps [0:4*16]>
+
+// Keys of a sort, which are the upper words of what is exchanged, become that behind the exchange.
+// CHECK-LABEL: func.func @keys(
+// CHECK: %[[C:.*]] = tile.convert %{{.*}} : tensor<64x64xi32,
+// CHECK-NEXT: %[[W:.*]] = arith.extsi %[[C]]
+// CHECK: %[[UP:.*]] = arith.shli %[[W]]
+// CHECK-NOT: tile.convert
+// CHECK: tile.scatter %[[UP]]
+func.func @keys(%at: tensor<64x64xi32, #sums>, %to: tensor<64x64xi32, #lines>, %p: !tile.ptr<i32>, %y: !tile.ptr<i64>) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %up = arith.constant dense<32> : tensor<64x64xi64, #sums>
+  %k = tile.gather %p offsets %at : tensor<64x64xi32, #sums> : !tile.ptr<i32> -> tensor<64x64xi32, #sums>
+  %w = arith.extsi %k : tensor<64x64xi32, #sums> to tensor<64x64xi64, #sums>
+  %u = arith.shli %w, %up : tensor<64x64xi64, #sums>
+  %c = tile.convert %u : tensor<64x64xi64, #sums> -> tensor<64x64xi64, #lines>
+  tile.scatter %c, %y offsets %to : tensor<64x64xi32, #lines> : tensor<64x64xi64, #lines>, !tile.ptr<i64>
+  return
+}

@@ -103,3 +103,41 @@ func.func @parts(%n: i32, %p: !tile.ptr<i32>, %y: !tile.ptr<i32>) attributes {ti
   tile.scatter %x, %y : i32, !tile.ptr<i32>
   return
 }
+
+// Of sizes and strides of arguments, narrowed or not, as attributes of these: accesses through the view ask them. What
+// is known already stays; what holds under a condition only is no attribute.
+// CHECK-LABEL: func.func @views(
+// CHECK-SAME: %arg0: !tile.view<2xf16> {tile.dim_multiple_of = array<i32: 1, 8>, tile.stride_multiple_of = array<i32: 4, 1>}
+// CHECK-SAME: %arg1: !tile.view<2xf16> {tile.stride_multiple_of = array<i32: 16, 2>}
+func.func @views(%a: !tile.view<2xf16>, %b: !tile.view<2xf16> {tile.stride_multiple_of = array<i32: 16, 1>}, %is: i1)
+    attributes {tile.kernel} {
+  %c0 = arith.constant 0 : i64
+  %c2 = arith.constant 2 : i64
+  %c4 = arith.constant 4 : i64
+  %z = arith.constant 0 : i32
+  %c8 = arith.constant 8 : i32
+  %size = tile.view_dim %a, 1 : !tile.view<2xf16>
+  %narrow = arith.trunci %size : i64 to i32
+  %ra = arith.remsi %narrow, %c8 : i32
+  %wa = arith.cmpi eq, %ra, %z : i32
+  tile.assume_true %wa
+  %row = tile.view_stride %a, 0 : !tile.view<2xf16>
+  %rr = arith.remsi %row, %c4 : i64
+  %wr = arith.cmpi eq, %rr, %c0 : i64
+  tile.assume_true %wr
+  %known = tile.view_stride %b, 0 : !tile.view<2xf16>
+  %rk = arith.remsi %known, %c4 : i64
+  %wk = arith.cmpi eq, %rk, %c0 : i64
+  tile.assume_true %wk
+  %column = tile.view_stride %b, 1 : !tile.view<2xf16>
+  %rc = arith.remsi %column, %c2 : i64
+  %wc = arith.cmpi eq, %rc, %c0 : i64
+  tile.assume_true %wc
+  scf.if %is {
+    %rows = tile.view_dim %b, 0 : !tile.view<2xf16>
+    %ro = arith.remsi %rows, %c4 : i64
+    %wo = arith.cmpi eq, %ro, %c0 : i64
+    tile.assume_true %wo
+  }
+  return
+}

@@ -161,18 +161,20 @@ class CommonSources {
     return true;
   }
 
-  /// Widens to 64 bits behind the exchange: half of the bytes, and one operation. A few numbers of each thread
-  /// (places of rows) are exchanged at little cost, and loops would widen them again and again.
+  /// Widens to 64 bits behind the exchange: half of the bytes, and one operation, or few (a key of a sort is moved to
+  /// the upper word, which costs nothing). A few numbers of each thread (places of rows) are exchanged at little cost,
+  /// and loops would widen them again and again.
   void narrow(ConvertOp convert) {
     constexpr int kFewRegisters = 8;
     const auto layout = layoutOf(cast<RankedTensorType>(convert.getType()));
-    if (!layout || layout->numRegs() <= kFewRegisters) return;
-    auto* op = convert.getSource().getDefiningOp();
-    if (!isa_and_nonnull<arith::ExtSIOp, arith::ExtUIOp>(op) || op->getBlock() != convert->getBlock()) return;
-    if (bitsOf(op->getResult(0)) != 64 || bitsOf(op->getOperand(0)) == 1) return;
-    Origin origin{op->getOperand(0), {op}};
-    if (!origin.tile.getDefiningOp() || origin.tile.getParentBlock() != convert->getBlock()) return;
-    replace(convert, origin, convertedBehind(origin.tile, convert));
+    if (!layout || layout->numRegs() <= kFewRegisters || bitsOf(convert.getSource()) != 64) return;
+    const auto from = layoutOf(cast<RankedTensorType>(convert.getSource().getType()));
+    for (const Origin& origin : originsOf(convert)) {
+      if (origin.ops.size() > 1 && (!from || layout->numRegs() > from->numRegs())) return;  // work done again
+      if (origin.ops.empty() || !isa<arith::ExtSIOp, arith::ExtUIOp>(origin.ops.back())) continue;
+      if (bitsOf(origin.tile) > 1) replace(convert, origin, convertedBehind(origin.tile, convert));
+      return;
+    }
   }
 
   /// No more bytes than before, and no more work.

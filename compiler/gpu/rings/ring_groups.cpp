@@ -113,7 +113,9 @@ Reach reachOf(Operation* load, ArrayRef<Operation*> readers, bool stays,
 }
 
 // One consumer never holds stages of both at a time, and lets go of the earlier first.
-bool isSequential(const LoadGroup& a, const LoadGroup& b, bool takeTurns) {
+bool isSequential(const LoadGroup& a, const LoadGroup& b, Turns turns) {
+  const bool takeTurns =
+      turns == Turns::all || (turns == Turns::outside_loops && !a.first->getParentOfType<LoopLikeOpInterface>());
   if (a.block() == b.block())
     return takeTurns && (a.last->isBeforeInBlock(b.first) || b.last->isBeforeInBlock(a.first));
   auto outside = [](const LoadGroup& outer, Operation* inner) {
@@ -138,8 +140,8 @@ bool sameViews(const LoadGroup& a, const LoadGroup& b) {
 
 RingGroups::RingGroups(func::FuncOp func, const llvm::DenseSet<Operation*>& byThreads,
                        const llvm::DenseSet<Operation*>& turned, const llvm::DenseSet<Operation*>& staying,
-                       bool takeTurns)
-    : takeTurns_(takeTurns) {
+                       Turns turns)
+    : turns_(turns) {
   findGroups(func, byThreads, turned, staying);
   if (!refused_) shareRings();
 }
@@ -226,7 +228,7 @@ void RingGroups::shareRings() {
   auto joins = [&](const std::vector<LoadGroup*>& ring, const std::vector<LoadGroup*>& other, bool views) {
     for (LoadGroup* a : ring)
       for (LoadGroup* b : other)
-        if (!sameTypes(*a, *b) || !isSequential(*a, *b, takeTurns_) || (views && !sameViews(*a, *b))) return false;
+        if (!sameTypes(*a, *b) || !isSequential(*a, *b, turns_) || (views && !sameViews(*a, *b))) return false;
     return true;
   };
   // First what reads one view, as parts of one loop do; then whatever has buffers of the same types.

@@ -31,14 +31,16 @@ struct LoadGroup {
   int64_t turnedBytes() const;
 };
 
+/// Which groups of one block, one behind the other, share a ring: less of them is under way, but they need less room.
+enum class Turns { none, outside_loops, all };
+
 class RingGroups {
  public:
   /// `byThreads`: which of the kernel's copies are no bulk copies. `turned`: which are turned behind them. `staying`:
-  /// copies that are acquired in their own block, also where only a branch reads them. `takeTurns`: those of one block,
-  /// one behind the other, share a ring, too: less of them is under way, but they need less room.
+  /// copies that are acquired in their own block, also where only a branch reads them.
   RingGroups(mlir::func::FuncOp func, const llvm::DenseSet<mlir::Operation*>& byThreads,
              const llvm::DenseSet<mlir::Operation*>& turned, const llvm::DenseSet<mlir::Operation*>& staying = {},
-             bool takeTurns = false);
+             Turns turns = Turns::none);
 
   /// Null, or a load that cannot be in a ring and why.
   mlir::Operation* refused() const { return refused_; }
@@ -47,7 +49,7 @@ class RingGroups {
   std::vector<LoadGroup>& groups() { return groups_; }  ///< in program order
   const std::vector<LoadGroup>& groups() const { return groups_; }
   int numRings() const { return numRings_; }
-  bool takeTurns() const { return takeTurns_; }
+  Turns turns() const { return turns_; }
 
  private:
   void findGroups(mlir::func::FuncOp func, const llvm::DenseSet<mlir::Operation*>& byThreads,
@@ -57,7 +59,7 @@ class RingGroups {
 
   std::vector<LoadGroup> groups_;
   int numRings_ = 0;
-  bool takeTurns_ = false;
+  Turns turns_ = Turns::none;
   mlir::Operation* refused_ = nullptr;
   std::string why_;
 };

@@ -110,7 +110,7 @@ MemoryPlan planMemory(func::FuncOp func, const RingGroups& groups, const std::ve
       if (group.ring != index) continue;
       if (!ring)
         ring = RingPlan{.loc = group.loads.front()->getLoc(), .what = nameOf(group), .bytesPerStage = group.bytes()};
-      else if (groups.takeTurns())
+      else if (groups.turns() == Turns::all)
         ring->inLoop = true;  // as good as in a loop: refilled within a program
       auto loop = group.loads.front()->getParentOfType<scf::ForOp>();
       ring->inLoop |= group.loads.front()->getParentOfType<LoopLikeOpInterface>() != nullptr;

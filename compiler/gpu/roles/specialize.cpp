@@ -142,6 +142,13 @@ class Specializer {
           hosts.empty() ? std::nullopt : decide(RingGroups(func_, byThreads_, turned_, hosts), stores, numWarps);
       if (other && (!plan || other->memory.stagesInLoops() > plan->memory.stagesInLoops())) plan = std::move(other);
     }
+    // One warpgroup on the multiprocessor leaves tensor cores idle while it works on results. A second program may have
+    // room if operands that each of them reads once take turns.
+    if (plan && isLone(*plan)) {
+      std::optional<RoleDecisions> other =
+          decide(RingGroups(func_, byThreads_, turned_, {}, Turns::outside_loops), stores, numWarps);
+      if (other && !isLone(*other)) plan = std::move(other);
+    }
     // One warpgroup on the multiprocessor that spills waits for its own local memory, with nobody to compute meanwhile:
     // programs without roles have a few registers more, and a scheduler with several of them. (Not where a loop is to
     // have one stage: without roles nothing would be copied ahead there.)
@@ -151,7 +158,7 @@ class Specializer {
       spilling_.reset();
     }
     if (plan) return plan;
-    plan = decide(RingGroups(func_, byThreads_, turned_, {}, /*takeTurns=*/true), stores, numWarps);
+    plan = decide(RingGroups(func_, byThreads_, turned_, {}, Turns::all), stores, numWarps);
     // With one consumer warpgroup on the multiprocessor, tensor cores are idle during all code outside of products:
     // several programs without roles are better.
     if (plan && isLone(*plan)) return std::nullopt;
