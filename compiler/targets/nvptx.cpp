@@ -5,6 +5,7 @@
 
 #include "compiler/targets/byte_sums.h"
 #include "compiler/targets/constant_offsets.h"
+#include "compiler/targets/full_adders.h"
 #include "compiler/targets/invariants_late.h"
 #include "compiler/targets/known_divisors.h"
 #include "compiler/targets/llvm_passes.h"
@@ -207,6 +208,7 @@ llvm::Error optimize(llvm::Module& module, llvm::TargetMachine& machine, bool ag
   if (again) passes.addPass(ResultsEarly());
   passes.addPass(OrderByUse(again));
   passes.addPass(TwoWords());
+  passes.addPass(FullAdders());
   passes.addPass(PairDifferences());
   passes.addPass(SharedStarts());
   passes.addPass(WholeFlags());

@@ -53,6 +53,43 @@ TEST(Bytes, ComparisonsThatChooseBytes) {
     }
 }
 
+/// Carries and sums of three words by an instruction each (full_adders.h): a carry as | and as ^, and what is made of
+/// both.
+TEST(Bytes, WordsWhoseBitsAreAdded) {
+  SimtKernel k(kernel("%x: !tile.ptr<i32>, %y: !tile.ptr<i32>, %z: !tile.ptr<i32>, %o: !tile.ptr<i32>", R"(
+  %i = tile.iota : tensor<64xi32>
+  %j = tile.iota from 64 : tensor<64xi32>
+  %a = tile.gather %x offsets %i : tensor<64xi32> : !tile.ptr<i32> -> tensor<64xi32>
+  %b = tile.gather %y offsets %i : tensor<64xi32> : !tile.ptr<i32> -> tensor<64xi32>
+  %c = tile.gather %z offsets %i : tensor<64xi32> : !tile.ptr<i32> -> tensor<64xi32>
+  %ab = arith.andi %a, %b : tensor<64xi32>
+  %either = arith.ori %a, %b : tensor<64xi32>
+  %some = arith.andi %c, %either : tensor<64xi32>
+  %carry = arith.ori %some, %ab : tensor<64xi32>
+  %half = arith.xori %b, %c : tensor<64xi32>
+  %sum = arith.xori %a, %half : tensor<64xi32>
+  %part = arith.xori %sum, %carry : tensor<64xi32>
+  %all = arith.xori %part, %a : tensor<64xi32>
+  %kept = arith.andi %part, %a : tensor<64xi32>
+  %both = arith.andi %sum, %carry : tensor<64xi32>
+  %next = arith.xori %kept, %both : tensor<64xi32>
+  tile.scatter %all, %o offsets %i : tensor<64xi32> : tensor<64xi32>, !tile.ptr<i32>
+  tile.scatter %next, %o offsets %j : tensor<64xi32> : tensor<64xi32>, !tile.ptr<i32>
+)"));
+  GuardedBuffer x(4 * 64), y(4 * 64), z(4 * 64), out(4 * 128);
+  for (uint32_t i = 0; i < 64; ++i)
+    x.as<uint32_t>()[i] = i * 2654435761u, y.as<uint32_t>()[i] = i * 40503u ^ 0xF0F0F0F0u,
+    z.as<uint32_t>()[i] = (i + 7) * 2246822519u;
+  k.run({slot(x.as<char>()), slot(y.as<char>()), slot(z.as<char>()), slot(out.as<char>())}, 1);
+  auto most = [](uint32_t a, uint32_t b, uint32_t c) { return (a & b) | (a & c) | (b & c); };
+  for (int i = 0; i < 64; ++i) {
+    const uint32_t a = x.as<uint32_t>()[i], b = y.as<uint32_t>()[i], c = z.as<uint32_t>()[i];
+    const uint32_t carry = most(a, b, c), sum = a ^ b ^ c;
+    EXPECT_EQ(out.as<uint32_t>()[i], sum ^ carry ^ a) << i;
+    EXPECT_EQ(out.as<uint32_t>()[64 + i], most(sum, carry, a)) << i;
+  }
+}
+
 /// What `count` floats become that are rounded, kept between two ends, and (with `zeros`) zero where they are no
 /// numbers.
 std::string toBytes(int count, const char* low, const char* high, bool rounds, bool zeros, bool isUnsigned) {

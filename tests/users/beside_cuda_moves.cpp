@@ -234,7 +234,7 @@ Register r4("base64_decode", [](Env& e) {
 
 // --- four steps of Jacobi in one pass over the grid: a program has its cells and four more on every side
 struct JacobiCfg {
-  int BY = 32, BX = 120, warps = 4, form = 0;
+  int BY = 32, BX = 120, warps = 4, form = 0, stages = 0, unroll = 0;
 };
 // form 1: a program marches down BX columns, the rows of all steps that are still needed in registers
 auto jacobi_march =
@@ -247,7 +247,7 @@ auto jacobi_march =
       auto edge = zeros({1}, f32);
       std::array<Tile, 4> older, old;
       for (int s = 0; s < 4; ++s) older[s] = zeros({W}, f32), old[s] = zeros({W}, f32);
-      for (auto r : range(y0 - 4, y0 + (c.BY + 4))) {
+      for (auto r : range(y0 - 4, y0 + (c.BY + 4), 1, {.stages = c.stages, .unroll = c.unroll})) {
         Tile now = squeeze(U.load({r, x - 4}, {1, W}), 0);
         for (int s = 0; s < 4; ++s) {
           const Tile up = older[s], mid = old[s];
@@ -285,7 +285,7 @@ Register r5("jacobi_t4", [](Env& e) {
   JacobiCfg c;
   if (!e.big) c = {8, 16, 2, 0};
   c.BY = e.field("BY", c.BY), c.BX = e.field("BX", c.BX), c.warps = e.field("warps", c.warps);
-  c.form = e.field("form", 0);
+  c.form = e.field("form", 0), c.stages = e.field("stages", 0), c.unroll = e.field("unroll", 0);
   const int Y = e.big ? 8192 : 29, X = e.big ? 8192 : 45;
   const size_t n = size_t(Y) * X;
   auto u = random<float>(e, n), v = constant<float>(e, n, NAN), other = constant<float>(e, n, NAN);

@@ -382,6 +382,14 @@ uint32_t packedBytes(bool isUnsigned, int32_t a, int32_t b, uint32_t rest) {
   return rest << 16 | byte(a) << 8 | byte(b);
 }
 
+/// Bit by bit, what the table has for the three.
+uint32_t combineBits(uint64_t x, uint64_t y, uint64_t z, uint64_t table) {
+  uint32_t result = 0;
+  for (int bit = 0; bit < 32; ++bit)
+    result |= static_cast<uint32_t>(table >> ((x >> bit & 1) << 2 | (y >> bit & 1) << 1 | (z >> bit & 1)) & 1) << bit;
+  return result;
+}
+
 }  // namespace
 
 bool basicStatement(const AsmStatement& s, AsmFrame& f) {
@@ -419,6 +427,8 @@ bool basicStatement(const AsmStatement& s, AsmFrame& f) {
     f.set(s.operands[0], in(1) + in(2));
   else if (s.is("and."))
     f.set(s.operands[0], in(1) & in(2));
+  else if (s.is("lop3.b32"))
+    f.set(s.operands[0], combineBits(in(1), in(2), in(3), in(4)));
   else if (s.is("xor."))
     f.set(s.operands[0], in(1) ^ in(2));
   else if (s.is("shr.u32"))
