@@ -31,6 +31,7 @@ class AccessLayouts {
   layout::Layout blocked(const layout::Shape& shape, int vector, int fastest) const;
   int shareOf(int64_t elements, int vector) const;
   bool isBesidePlaces(mlir::Value tile) const;
+  bool isBesideRuns(mlir::Value tile) const;
 
   const Facts& facts_;
   const Target& target_;
