@@ -426,6 +426,37 @@ TEST(Atomics, ScalarResultReachesEveryThread) {
     for (int i = 0; i < 256; ++i) ASSERT_EQ(out.as<int32_t>()[t * 256 + i], t + i);
 }
 
+// Strings of a dictionary: each warp looks up the places of its own rows.
+TEST(Gathers, ShortRowsThatAreLookedUp) {
+  SimtKernel k(kernel("%c: !tile.ptr<i32>, %f: !tile.ptr<i32>, %x: !tile.ptr<i8>, %t: !tile.ptr<i32>, %o: !tile.ptr<i8>", R"(
+  %i = tile.iota : tensor<64xi32>
+  %b = tile.iota : tensor<32xi32>
+  %code = tile.gather %c offsets %i : tensor<64xi32> : !tile.ptr<i32> -> tensor<64xi32>
+  %from = tile.gather %f offsets %code : tensor<64xi32> : !tile.ptr<i32> -> tensor<64xi32>
+  %to = tile.gather %t offsets %i : tensor<64xi32> : !tile.ptr<i32> -> tensor<64xi32>
+  %row = tile.reshape %b : tensor<32xi32> -> tensor<1x32xi32>
+  %columns = tile.broadcast %row : tensor<1x32xi32> -> tensor<64x32xi32>
+  %fromColumn = tile.reshape %from : tensor<64xi32> -> tensor<64x1xi32>
+  %fromRows = tile.broadcast %fromColumn : tensor<64x1xi32> -> tensor<64x32xi32>
+  %toColumn = tile.reshape %to : tensor<64xi32> -> tensor<64x1xi32>
+  %toRows = tile.broadcast %toColumn : tensor<64x1xi32> -> tensor<64x32xi32>
+  %at = arith.addi %fromRows, %columns : tensor<64x32xi32>
+  %into = arith.addi %toRows, %columns : tensor<64x32xi32>
+  %v = tile.gather %x offsets %at : tensor<64x32xi32> : !tile.ptr<i8> -> tensor<64x32xi8>
+  tile.scatter %v, %o offsets %into : tensor<64x32xi32> : tensor<64x32xi8>, !tile.ptr<i8>
+)"));
+  EXPECT_EQ(k.ptx().find("bar.sync"), std::string::npos);
+  GuardedBuffer codes(64 * 4), from(16 * 4), x(16 * 7 + 32), to(64 * 4), out(64 * 32);
+  for (int i = 0; i < 16 * 7 + 32; ++i) x.as<int8_t>()[i] = static_cast<int8_t>(i);
+  for (int i = 0; i < 16; ++i) from.as<int32_t>()[i] = i * 7;
+  for (int i = 0; i < 64; ++i) codes.as<int32_t>()[i] = i * 5 % 16, to.as<int32_t>()[i] = (i * 11 % 64) * 32;
+  k.run({slot(codes.as<char>()), slot(from.as<char>()), slot(x.as<char>()), slot(to.as<char>()), slot(out.as<char>())}, 1,
+        1, 1, 1);
+  for (int i = 0; i < 64; ++i)
+    for (int b = 0; b < 32; ++b)
+      ASSERT_EQ(out.as<int8_t>()[(i * 11 % 64) * 32 + b], static_cast<int8_t>(i * 5 % 16 * 7 + b)) << i << " " << b;
+}
+
 // Reading back what other threads of the program wrote needs a barrier between; in place it must not have one.
 TEST(Barriers, StoreThenLoadOfAnotherThreadsData) {
   SimtKernel k(

@@ -255,6 +255,29 @@ TEST(Shapes, ConstantTable) {
       want);
 }
 
+/// Rows of few elements, all of which lie in one warp: turned, read by steps, or all the same.
+TEST(Take, WithinShortRows) {
+  for (const std::vector<int64_t>& shape : {std::vector<int64_t>{8, 4}, {64, 4}, {3, 16}})
+    for (int times : {0, 1, 3})
+      for (int plus : {1, 3})
+        for (int warps : {1, 4}) {
+          const int64_t n = shape[1];
+          std::vector<int32_t> want;
+          for (int64_t i = 0; i < shape[0] * n; ++i)
+            want.push_back(static_cast<int32_t>(i / n * n + (i % n * times + plus) % n));
+          const std::string indices = fmt::format(
+              "  %i = tile.iota : {0}\n  %by = arith.constant dense<{1}> : {0}\n  %plus = arith.constant dense<{2}> : {0}\n"
+              "  %n = arith.constant dense<{3}> : {0}\n  %j = arith.muli %i, %by : {0}\n  %k = arith.addi %j, %plus : {0}\n"
+              "  %l = arith.remui %k, %n : {0}\n  %row = tile.reshape %l : {0} -> tensor<1x{3}xi32>\n",
+              tensor({n}, "i32"), times, plus, n);
+          expectMoves(shape, shape,
+                      indices + fmt::format("  %ix = tile.broadcast %row : tensor<1x{0}xi32> -> {1}\n"
+                                            "  %r = tile.take %a, %ix axis 1 : {2}, {1} -> {2}\n",
+                                            n, tensor(shape, "i32"), tensor(shape, "{e}")),
+                      want, warps);
+        }
+}
+
 /// Tiles moved along by a few elements, their ends repeated: lanes hand elements to their neighbours.
 TEST(Take, Shifted) {
   for (const std::vector<int64_t>& shape : {std::vector<int64_t>{1024}, {128}, {300}, {4, 128}})

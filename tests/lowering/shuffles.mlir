@@ -4,6 +4,9 @@
 // RUN: tilec compile %t/take.mlir -t sm_90a -e ptx | FileCheck %s --check-prefix=TAKE
 // RUN: tilec compile %t/shift.mlir -t sm_90a -e ptx | FileCheck %s --check-prefix=SHIFT
 // RUN: tilec compile %t/across.mlir -t sm_90a -e ptx | FileCheck %s --check-prefix=ACROSS
+// RUN: tilec compile %t/turn.mlir -t sm_90a -e ptx | FileCheck %s --check-prefix=TURN
+// RUN: tilec compile %t/first.mlir -t sm_90a -e ptx | FileCheck %s --check-prefix=FIRST
+// RUN: tilec compile %t/runs.mlir -t sm_90a -e ptx | FileCheck %s --check-prefix=RUNS
 // RUN: tilec compile %t/halves.mlir -t sm_90a -e ptx | FileCheck %s --check-prefix=HALVES
 
 // Four neighbours per thread: i ^ 2 renames, i ^ 8 asks the lane two further on, once per register.
@@ -23,6 +26,23 @@
 // ACROSS: bar.sync
 // ACROSS: ret;
 
+// Rows of four lanes that pass elements on in turns, or all take the first: one shuffle, from a lane that each computes.
+// TURN-NOT: {{bar.sync|st.shared|selp}}
+// TURN: shfl.sync.idx.b32
+// TURN-NOT: {{bar.sync|st.shared|shfl|selp}}
+// TURN: ret;
+// FIRST-NOT: {{bar.sync|st.shared|selp}}
+// FIRST: shfl.sync.idx.b32
+// FIRST-NOT: {{bar.sync|st.shared|shfl|selp}}
+// FIRST: ret;
+
+// Where threads have runs of neighbours, shared memory gives them four at a time.
+// RUNS-NOT: shfl
+// RUNS: st.shared.v4
+// RUNS: ld.shared.v4
+// RUNS-NOT: {{ld.shared|shfl}}
+// RUNS: ret;
+
 // Lanes trade two of their four registers; both halves come out of that.
 // HALVES-NOT: {{bar.sync|st.shared}}
 // HALVES-COUNT-2: shfl.sync.bfly.b32 {{.*}}, 16, 31, -1;
@@ -41,6 +61,56 @@ func.func @shift(%x: !tile.view<1xf32> {tile.align = 16 : i32, tile.unit_stride 
   %inside = arith.maxsi %before, %zero : tensor<256xi32>
   %b = tile.take %a, %inside axis 0 : tensor<256xf32>, tensor<256xi32> -> tensor<256xf32>
   tile.store %b, %x[%c0 : i32] : tensor<256xf32>, !tile.view<1xf32>
+  return
+}
+
+//--- turn.mlir
+func.func @turn(%x: !tile.ptr<i32>, %y: !tile.ptr<i32>) attributes {tile.kernel, tile.num_warps = 1 : i32} {
+  %t = tile.iota : tensor<4xi32>
+  %i = tile.iota : tensor<8xi32>
+  %four = arith.constant dense<4> : tensor<8x4xi32>
+  %row = tile.reshape %t : tensor<4xi32> -> tensor<1x4xi32>
+  %columns = tile.broadcast %row : tensor<1x4xi32> -> tensor<8x4xi32>
+  %column = tile.reshape %i : tensor<8xi32> -> tensor<8x1xi32>
+  %rows = tile.broadcast %column : tensor<8x1xi32> -> tensor<8x4xi32>
+  %starts = arith.muli %rows, %four : tensor<8x4xi32>
+  %places = arith.addi %starts, %columns : tensor<8x4xi32>
+  %a = tile.gather %x offsets %places : tensor<8x4xi32> : !tile.ptr<i32> -> tensor<8x4xi32>
+  %one = arith.constant dense<1> : tensor<8x4xi32>
+  %next = arith.addi %columns, %one : tensor<8x4xi32>
+  %which = arith.remsi %next, %four : tensor<8x4xi32>
+  %b = tile.take %a, %which axis 1 : tensor<8x4xi32>, tensor<8x4xi32> -> tensor<8x4xi32>
+  tile.scatter %b, %y offsets %places : tensor<8x4xi32> : tensor<8x4xi32>, !tile.ptr<i32>
+  return
+}
+
+//--- first.mlir
+func.func @first(%x: !tile.ptr<i32>, %y: !tile.ptr<i32>) attributes {tile.kernel, tile.num_warps = 1 : i32} {
+  %t = tile.iota : tensor<4xi32>
+  %i = tile.iota : tensor<8xi32>
+  %four = arith.constant dense<4> : tensor<8x4xi32>
+  %row = tile.reshape %t : tensor<4xi32> -> tensor<1x4xi32>
+  %columns = tile.broadcast %row : tensor<1x4xi32> -> tensor<8x4xi32>
+  %column = tile.reshape %i : tensor<8xi32> -> tensor<8x1xi32>
+  %rows = tile.broadcast %column : tensor<8x1xi32> -> tensor<8x4xi32>
+  %starts = arith.muli %rows, %four : tensor<8x4xi32>
+  %places = arith.addi %starts, %columns : tensor<8x4xi32>
+  %a = tile.gather %x offsets %places : tensor<8x4xi32> : !tile.ptr<i32> -> tensor<8x4xi32>
+  %which = arith.constant dense<0> : tensor<8x4xi32>
+  %b = tile.take %a, %which axis 1 : tensor<8x4xi32>, tensor<8x4xi32> -> tensor<8x4xi32>
+  tile.scatter %b, %y offsets %places : tensor<8x4xi32> : tensor<8x4xi32>, !tile.ptr<i32>
+  return
+}
+
+//--- runs.mlir
+func.func @runs(%x: !tile.view<3xf32> {tile.align = 16 : i32, tile.unit_stride = 2 : i32, tile.stride_multiple_of = array<i32: 16, 16, 1>, tile.dim_multiple_of = array<i32: 16, 16, 16>})
+    attributes {tile.kernel, tile.num_warps = 1 : i32} {
+  %c0 = arith.constant 0 : i32
+  %which = arith.constant dense<2> : tensor<8x1x4xi32>
+  %a = tile.load %x[%c0, %c0, %c0 : i32, i32, i32] : !tile.view<3xf32> -> tensor<8x4x4xf32>
+  %b = tile.take %a, %which axis 1 : tensor<8x4x4xf32>, tensor<8x1x4xi32> -> tensor<8x1x4xf32>
+  %c = tile.broadcast %b : tensor<8x1x4xf32> -> tensor<8x4x4xf32>
+  tile.store %c, %x[%c0, %c0, %c0 : i32, i32, i32] : tensor<8x4x4xf32>, !tile.view<3xf32>
   return
 }
 

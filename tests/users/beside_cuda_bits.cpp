@@ -1,4 +1,4 @@
-// beside_cuda_bits.cpp - fingerprints compared, semi-global matching, radial power spectra, scrypt's ROMix.
+// beside_cuda_bits.cpp - fingerprints compared, semi-global matching, scrypt's ROMix.
 #include "tests/users/use.h"
 namespace users {
 namespace {
@@ -167,92 +167,6 @@ Register r2("sgm", [](Env& e) {
       }
     }
     return agree(l.now(), want, .01, 0);
-  };
-  return j;
-});
-
-// --- power spectrum by shells of |k|, from the half of a transform of real numbers [N, N, N/2+1] (re, im): every
-// element adds its |F|^2 (twice, but for planes kz = 0 and N/2) to shell round(|k|)
-// form 0: atomics to P tables; form 1: every shell finds its stretch of kz of every row and sums it
-struct ShellCfg {
-  int BZ = 512, NB = 256, rows = 8, warps = 4, form = 0, parts = 64;
-};
-auto shells = kernel("user_shells", [](const ShellCfg& c, Ptr<const float> F, Ptr<float> part, I32 N) {
-                // part [parts, NB]
-                num_warps(c.warps);
-                auto M = N / 2 + 1;
-                auto first = program_id(0) * c.rows;
-                auto table = part + (program_id(0) % c.parts) * c.NB;
-                if (c.form == 0) {
-                  for (auto r : range(first, min(first + c.rows, N * N))) {
-                    auto ky = r / N, kx = r % N;
-                    ky = where(ky > N / 2, ky - N, ky), kx = where(kx > N / 2, kx - N, kx);
-                    for (auto z0 : range(0, M, c.BZ)) {
-                      auto kz = z0 + arange(0, c.BZ);
-                      auto inside = kz < M;
-                      auto at = (cast(r, i64) * M + z0 + arange(0, c.BZ)) * 2;
-                      auto re = load(F + at, {.mask = inside}), im = load(F + at + 1, {.mask = inside});
-                      auto p = (re * re + im * im) * where((kz == 0) | (kz == N / 2), 1.f, 2.f);
-                      auto shell = cast(sqrt_rn(cast(kx * kx + ky * ky + kz * kz, f32)) + .5f, i32);
-                      atomic_add(table + shell, p, {.mask = inside & (shell < c.NB)});
-                    }
-                  }
-                } else {
-                  auto b = arange(0, c.NB);
-                  Tile total = zeros({c.NB}, f32);
-                  for (auto r : range(first, min(first + c.rows, N * N))) {
-                    auto ky = r / N, kx = r % N;
-                    ky = where(ky > N / 2, ky - N, ky), kx = where(kx > N / 2, kx - N, kx);
-                    auto k2 = kx * kx + ky * ky;
-                    // kz^2 from b^2 - b + 1 - k2 (b > 0) to b^2 + b - k2
-                    auto low = where(b > 0, b * b - b + 1 - k2, 0 - k2), high = b * b + b - k2;
-                    auto up = cast(ceil(sqrt_rn(cast(max(low, 0), f32))), i32);
-                    auto to = min(where(high < 0, -1, cast(floor(sqrt_rn(cast(max(high, 0), f32))), i32)), M - 1);
-                    for (auto i : range(0, max(max(to - up + 1), 0))) {
-                      auto kz = up + i;
-                      auto inside = kz <= to;
-                      auto at = (cast(r, i64) * M + kz) * 2;
-                      auto re = load(F + at, {.mask = inside}), im = load(F + at + 1, {.mask = inside});
-                      total += (re * re + im * im) * where((kz == 0) | (kz == N / 2), 1.f, 2.f);
-                    }
-                  }
-                  atomic_add(table + b, total);
-                }
-              }).grid([](const ShellCfg& c, auto, auto, int N) { return Grid{cdiv(N * N, c.rows)}; });
-auto shells_sum = kernel("user_shells_sum", [](const ShellCfg& c, Tensor<const float, 2> part, Tensor<float, 1> out) {
-                    auto b = program_id(0) * 32;
-                    Tile s = zeros({1, 32}, f32);
-                    for (auto p : range(0, c.parts, 32)) s += sum(part.load({p, b}, {32, 32}), axis(0));
-                    out.store({b}, squeeze(s, 0));
-                  }).grid([](const ShellCfg& c, const auto&...) { return Grid{cdiv(c.NB, 32)}; });
-auto shells_zero = kernel("user_shells_zero", [](const ShellCfg& c, Tensor<float, 2> part) {
-                     part.store({program_id(0), 0}, zeros({1, c.NB}, f32));
-                   }).grid([](const ShellCfg& c, const auto&) { return Grid{c.parts}; });
-Register r3("shells", [](Env& e) {
-  ShellCfg c;
-  if (!e.big) c = {16, 16, 3, 1, 0, 5};
-  c.rows = e.field("rows", c.rows), c.warps = e.field("warps", c.warps), c.form = e.field("form", c.form);
-  c.parts = e.field("parts", c.parts), c.BZ = e.field("BZ", c.BZ);
-  const int N = e.big ? 512 : 30, M = N / 2 + 1;
-  auto f = random<float>(e, size_t(N) * N * M * 2);
-  auto part = constant<float>(e, size_t(c.parts) * c.NB, 0), out = constant<float>(e, c.NB, NAN);
-  Job j;
-  j.mbytes = 8e-6 * N * N * M;
-  j.inTurn = true;
-  j.add(shells_zero, c, part.view(c.parts, c.NB));
-  j.add(shells, c, f.p, part.p, N);
-  j.add(shells_sum, c, part.view(c.parts, c.NB), out.view(c.NB));
-  j.check = [=] {
-    std::vector<double> want(c.NB);
-    for (int y = 0; y < N; ++y)
-      for (int x = 0; x < N; ++x)
-        for (int z = 0; z < M; ++z) {
-          const int ky = y > N / 2 ? y - N : y, kx = x > N / 2 ? x - N : x;
-          const int b = int(std::sqrt(double(kx * kx + ky * ky + z * z)) + .5);
-          const size_t at = ((size_t(y) * N + x) * M + z) * 2;
-          if (b < c.NB) want[b] += (f[at] * f[at] + f[at + 1] * f[at + 1]) * (z == 0 || z == N / 2 ? 1 : 2);
-        }
-    return agree(out.now(), want, 1e-4, 1e-4);
   };
   return j;
 });

@@ -1,66 +1,211 @@
 // runs.cpp - see runs.h.
 #include "compiler/gpu/access/runs.h"
 
+#include "compiler/analysis/linear_form.h"
 #include "compiler/dialect/dialect.h"
+#include "compiler/dialect/tiles.h"
 #include "compiler/gpu/access/fields.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/IR/Matchers.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 
 namespace tile::ir {
 using namespace mlir;
 
 namespace {
 
-/// The vector l if the offsets are cumsum(l) - l, l is never negative and no sum of it wraps; otherwise null.
-Value lengthsOf(Value offsets, const Facts& facts) {
-  auto difference = offsets.getDefiningOp<arith::SubIOp>();
-  auto scan = difference ? difference.getLhs().getDefiningOp<ScanOp>() : nullptr;
+Value behindConverts(Value v) {
+  while (auto convert = v.getDefiningOp<ConvertOp>()) v = convert->getOperand(0);
+  return v;
+}
+
+/// The vector l of a scan that adds it up, if l is never negative and no sum of it wraps; otherwise null.
+Value lengthsOf(Value ends, const Facts& facts) {
+  auto scan = ends.getDefiningOp<ScanOp>();
   if (!scan || scan.getNumResults() != 1 || scan.getReverse()) return {};
   const Value lengths = scan.getOperand(0);
   auto type = dyn_cast<RankedTensorType>(lengths.getType());
-  if (difference.getRhs() != lengths || !type || type.getRank() != 1) return {};
+  if (!type || type.getRank() != 1) return {};
   Block& combiner = scan->getRegion(0).front();
   auto sum = dyn_cast<arith::AddIOp>(combiner.front());
   if (!sum || combiner.getTerminator()->getOperand(0) != sum.getResult() || sum.getLhs() == sum.getRhs() ||
       !isa<BlockArgument>(sum.getLhs()) || !isa<BlockArgument>(sum.getRhs()))
     return {};
-  const Range range = facts.rangeOf(lengths);
-  return range.isNonNegative() && range.max <= INT32_MAX / type.getNumElements() ? lengths : Value();
+  const Range range = facts.rangeOf(lengths), all = fullRange(type.getElementTypeBitWidth());
+  const int64_t most = std::min<int64_t>(INT32_MAX, all.max) / type.getNumElements();
+  return range.isNonNegative() && range.max <= most ? lengths : Value();
 }
 
-/// A constant below the length of every element that the mask lets through; -1 if the mask says nothing about lengths.
-int64_t longerThan(Value mask, Value lengths) {
-  if (!mask) return -1;
-  if (auto both = mask.getDefiningOp<arith::AndIOp>())
-    return std::max(longerThan(both.getLhs(), lengths), longerThan(both.getRhs(), lengths));
-  auto compare = mask.getDefiningOp<arith::CmpIOp>();
-  APInt constant;
-  if (!compare || compare.getLhs() != lengths || !matchPattern(compare.getRhs(), m_ConstantInt(&constant))) return -1;
-  switch (compare.getPredicate()) {
-    case arith::CmpIPredicate::sgt:
-    case arith::CmpIPredicate::ugt:
-      return constant.getSExtValue();
-    case arith::CmpIPredicate::sge:
-    case arith::CmpIPredicate::uge:
-    case arith::CmpIPredicate::eq:
-      return constant.getSExtValue() - 1;
-    default:
-      return -1;
+constexpr int64_t kFar = int64_t{1} << 40;  ///< sums of so many parts stay far inside 64 bits
+
+/// Numbers that one element of several tiles has, as sums of parts (the symbols of a form: tiles and scalars), where a
+/// mask lets the element through.
+class MaskedSums {
+ public:
+  MaskedSums(Value mask, const Facts& facts) : facts_(facts) {
+    if (!mask) return;
+    addConditions(mask);
+    // Behind all of them: they decide which side of a select is looked at.
+    for (Value condition : conditions_)
+      if (auto compare = condition.getDefiningOp<arith::CmpIOp>()) addBounds(compare);
   }
+
+  /// The exact number: what wraps, or may, is a part itself.
+  LinearForm of(Value v) {
+    v = behindConverts(v);
+    if (auto it = made_.find(v); it != made_.end()) return it->second;
+    LinearForm form = make(v);
+    if (!fits(form, v)) form = part(v);
+    return made_[v] = form;
+  }
+
+  /// No number of the form is smaller; INT64_MIN: nothing is known. Of the bounds, each by itself may help.
+  int64_t smallest(const LinearForm& form) const {
+    int64_t least = rangeOf(form).min;
+    for (const LinearForm& bound : notNegative_) least = std::max(least, rangeOf(form.plus(bound.scaled(-1))).min);
+    return least;
+  }
+
+ private:
+  static constexpr size_t kMostParts = 64;
+
+  static LinearForm part(Value v, int64_t factor = 1) {
+    LinearForm form;
+    form.add(v, factor);
+    return form;
+  }
+  bool fits(const LinearForm& form, Value v) const {
+    const Range range = rangeOf(form), type = fullRange(getElementTypeOrSelf(v.getType()).getIntOrFloatBitWidth());
+    return form.symbols.size() <= kMostParts && range != fullRange(64) && type.contains(range.min) &&
+           type.contains(range.max);
+  }
+
+  LinearForm make(Value v) {
+    if (auto constant = getConstantIntValue(v); constant && std::abs(*constant) < kFar) {
+      LinearForm form;
+      form.constant = *constant;
+      return form;
+    }
+    Operation* op = v.getDefiningOp();
+    if (isa_and_nonnull<arith::AddIOp>(op)) return of(op->getOperand(0)).plus(of(op->getOperand(1)));
+    if (isa_and_nonnull<arith::SubIOp>(op)) return of(op->getOperand(0)).plus(of(op->getOperand(1)).scaled(-1));
+    if (isa_and_nonnull<arith::ExtUIOp, arith::ExtSIOp>(op)) {
+      const Value narrow = op->getOperand(0);
+      const bool isSigned = isa<arith::ExtSIOp>(op);
+      if (getElementTypeOrSelf(narrow.getType()).isInteger(1)) return part(narrow, isSigned ? -1 : 1);
+      if (isSigned || facts_.rangeOf(narrow).isNonNegative()) return of(narrow);
+    }
+    if (auto select = dyn_cast_if_present<arith::SelectOp>(op))
+      if (llvm::is_contained(conditions_, behindConverts(select.getCondition()))) return of(select.getTrueValue());
+    return part(v);
+  }
+
+  Range rangeOf(const LinearForm& form) const {
+    Range sum{form.constant, form.constant};
+    for (auto [v, factor] : form.symbols) {
+      const Value lengths = lengthsOf(v, facts_);
+      const Range one =
+          lengths ? Range{0, facts_.rangeOf(lengths).max * tileType(lengths).getNumElements()} : facts_.rangeOf(v);
+      sum = addRange(sum, mulRange(one, {factor, factor}, 64), 64);
+    }
+    return sum;
+  }
+
+  void addConditions(Value mask) {
+    mask = behindConverts(mask);
+    conditions_.push_back(mask);
+    auto both = mask.getDefiningOp<arith::AndIOp>();
+    if (!both || conditions_.size() > kMostParts) return;
+    addConditions(both.getLhs());
+    addConditions(both.getRhs());
+  }
+
+  void addBounds(arith::CmpIOp compare) {
+    if (getElementTypeOrSelf(compare.getLhs().getType()).isInteger(1)) return;  // 1 is -1 there
+    const LinearForm a = of(compare.getLhs()), b = of(compare.getRhs());
+    auto add = [&](const LinearForm& less, const LinearForm& more, int64_t apart) {
+      LinearForm bound = more.plus(less.scaled(-1));
+      bound.constant -= apart;
+      notNegative_.push_back(std::move(bound));
+    };
+    // What is below a number that is not negative, both without a sign, is not negative either.
+    auto addUnsigned = [&](const LinearForm& less, const LinearForm& more, int64_t apart) {
+      if (rangeOf(more).min < 0) return;
+      add(less, more, apart);
+      add({}, less, 0);
+    };
+    using P = arith::CmpIPredicate;
+    switch (compare.getPredicate()) {
+      case P::eq:
+        add(a, b, 0);
+        return add(b, a, 0);
+      case P::ne:  // 0, and never negative
+        if (b.isConstant() && b.constant == 0 && rangeOf(a).min >= 0) add(b, a, 1);
+        return;
+      case P::slt:
+        return add(a, b, 1);
+      case P::sle:
+        return add(a, b, 0);
+      case P::sgt:
+        return add(b, a, 1);
+      case P::sge:
+        return add(b, a, 0);
+      case P::ult:
+        return addUnsigned(a, b, 1);
+      case P::ule:
+        return addUnsigned(a, b, 0);
+      case P::ugt:
+        return addUnsigned(b, a, 1);
+      case P::uge:
+        return addUnsigned(b, a, 0);
+    }
+  }
+
+  const Facts& facts_;
+  SmallVector<Value> conditions_;        ///< that hold
+  SmallVector<LinearForm> notNegative_;  ///< what they say of numbers
+  llvm::DenseMap<Value, LinearForm> made_;
+};
+
+/// Where element i of a scatter writes: in the run of lengths[i] places that begins at the sum of the lengths before.
+struct PlaceInRun {
+  Value ends;  ///< the scan that adds lengths up
+  RecordStart start;
+  int64_t fromBegin;  ///< the place is no earlier in the run than this,
+  int64_t beforeEnd;  ///< and no nearer to its last place
+};
+
+std::optional<PlaceInRun> placeInRun(ScatterOp scatter, const Facts& facts) {
+  if (!scatter.getOffsets()) return std::nullopt;
+  MaskedSums sums(scatter.getMask(), facts);
+  LinearForm place = sums.of(scatter.getOffsets());
+  const auto* ends =
+      llvm::find_if(place.symbols, [&](const auto& part) { return part.second == 1 && lengthsOf(part.first, facts); });
+  if (ends == place.symbols.end()) return std::nullopt;
+  PlaceInRun found;
+  found.ends = ends->first;
+  const LinearForm length = sums.of(lengthsOf(found.ends, facts));
+  const auto [start, by] = withoutConstantPart(scatter.getPtr());
+  found.start = start, place.constant += by;
+  place.add(found.ends, -1);
+  place = place.plus(length);
+  LinearForm left = length.plus(place.scaled(-1));
+  --left.constant;
+  found.fromBegin = sums.smallest(place), found.beforeEnd = sums.smallest(left);
+  return std::min(found.fromBegin, found.beforeEnd) > -kFar ? std::optional(found) : std::nullopt;
 }
 
 }  // namespace
 
 bool areInOwnRuns(Operation* access, Operation* other, const Facts& facts) {
   auto x = dyn_cast<ScatterOp>(access), y = dyn_cast<ScatterOp>(other);
-  if (!x || !y || !x.getOffsets() || x.getOffsets() != y.getOffsets()) return false;
-  const auto [start, by] = withoutConstantPart(x.getPtr());
-  const auto [otherStart, otherBy] = withoutConstantPart(y.getPtr());
-  if (!(start == otherStart)) return false;
-  const Value lengths = lengthsOf(x.getOffsets(), facts);
-  if (!lengths) return false;
-  const int64_t first = std::min(by, otherBy);
-  return by - first <= longerThan(x.getMask(), lengths) && otherBy - first <= longerThan(y.getMask(), lengths);
+  // Under one layout: a thread has the same elements of both.
+  if (!x || !y || !x.getOffsets() || !y.getOffsets()) return false;
+  auto a = cast<RankedTensorType>(x.getOffsets().getType()), b = cast<RankedTensorType>(y.getOffsets().getType());
+  if (a.getShape() != b.getShape() || a.getEncoding() != b.getEncoding()) return false;
+  const auto first = placeInRun(x, facts), second = placeInRun(y, facts);
+  if (!first || !second || first->ends != second->ends || !(first->start == second->start)) return false;
+  // Runs may begin anywhere, if at one place for both.
+  return -std::min(first->fromBegin, second->fromBegin) <= std::min(first->beforeEnd, second->beforeEnd);
 }
 
 }  // namespace tile::ir

@@ -1,14 +1,14 @@
 // runs.h - scatters in which every element of a tile writes several neighbouring places, as many as a tile of lengths
-// says, right behind those of the element before (strings of different lengths, say).
+// says, right behind those of the element before (strings of different lengths, numbers as text).
 #pragma once
 #include "compiler/analysis/facts.h"
 
 namespace tile::ir {
 
-/// Whether two scatters of one iteration never write the same place for different elements. Both must have the offsets
-/// cumsum(l) - l, where element i's run of l[i] places begins, and pointers that differ by constants; and the mask of
-/// each must leave out elements whose run is too short for its constant. The lengths l must be known not to be
-/// negative, and their sum not to wrap.
+/// Whether two scatters of one iteration never write the same place for different elements. Both must write at sums of
+/// cumsum(l) - l, where element i's run of l[i] places begins, and numbers of the element that are known to lie between
+/// 0 and l[i]: by their ranges, or by the mask (`k < length`, also of sums: `length - 1 - k`). The lengths l must be
+/// known not to be negative, and their sum not to wrap.
 bool areInOwnRuns(mlir::Operation* access, mlir::Operation* other, const Facts& facts);
 
 }  // namespace tile::ir

@@ -211,13 +211,16 @@ CatMove planMove(CatOp op) {
 
 constexpr int kMostShuffles = 2;  ///< for one result register
 
-// Shuffles for a result register whose elements lie in several registers, of lanes of the same warp, in the same
-// pattern in all warps. Nullopt: they do not, or it takes too many shuffles.
-static std::optional<std::vector<Handover>> planHandovers(const layout::Layout& from, const layout::Layout& to, int reg,
-                                                          llvm::function_ref<layout::Coord(layout::Coord)> sourceOf) {
-  constexpr int kLanes = 32, kMostGiven = 4;
+constexpr int kLanes = 32;
+// Per lane what it receives: (rotation, register); -1: nothing.
+using Sources = std::vector<std::pair<int, int>>;
+
+// Where elements of a result register come from that lie in lanes of the same warp, in the same pattern in all warps.
+// Nullopt: they do not.
+static std::optional<Sources> sourcesOf(const layout::Layout& from, const layout::Layout& to, int reg,
+                                        llvm::function_ref<layout::Coord(layout::Coord)> sourceOf) {
   if (from.numLanes() != kLanes) return std::nullopt;
-  std::vector<std::pair<int, int>> sources(kLanes, {-1, -1});  // per lane: (rotation, register)
+  Sources sources(kLanes, {-1, -1});
   for (int warp = 0; warp < to.numWarps(); ++warp) {
     std::map<layout::Coord, std::pair<int, int>> held;  // (lane, register), the first of several
     for (int source = 0; source < from.numRegs(); ++source)
@@ -235,6 +238,34 @@ static std::optional<std::vector<Handover>> planHandovers(const layout::Layout& 
       sources[lane] = found;
     }
   }
+  return sources;
+}
+
+// The register that all lanes receive from others, and which lane gives it: the first of a row, or neighbours in turns
+// ((t + 1) % 4). Nullopt: it is several, or another lane.
+static std::optional<std::pair<int, LaneOfGroup>> planGiver(const Sources& sources) {
+  if (sources[0].first < 0 || sources[1].first < 0) return std::nullopt;
+  const int first = sources[0].first, second = (1 + sources[1].first) % kLanes;
+  for (int size = 2; size <= kLanes; size *= 2) {
+    const LaneOfGroup giver{size, (second - first + kLanes) % size, first % size};
+    const bool servesAll = llvm::all_of(llvm::enumerate(sources), [&](const auto& it) {
+      const int lane = static_cast<int>(it.index());
+      const auto [rotation, source] = it.value();
+      return rotation < 0 || (source == sources[0].second && giver.of(lane) == (lane + rotation) % kLanes);
+    });
+    if (servesAll) return std::pair(sources[0].second, giver);
+  }
+  return std::nullopt;
+}
+
+// Of handovers that there are not: too many.
+static int64_t shufflesOf(const std::optional<std::vector<Handover>>& handovers) {
+  return handovers ? llvm::count_if(*handovers, [](const Handover& h) { return h.rotation != 0; }) : kMostShuffles + 1;
+}
+
+// Shuffles for a result register whose elements lie in several registers. Nullopt: it takes too many.
+static std::optional<std::vector<Handover>> planHandovers(const Sources& sources) {
+  constexpr int kMostGiven = 4;
   std::vector<Handover> all;
   int given = 0;
   for (int lane = 0; lane < kLanes; ++lane) {
@@ -247,8 +278,7 @@ static std::optional<std::vector<Handover>> planHandovers(const layout::Layout& 
     if (pair == handover->given.end()) pair = handover->given.insert(handover->given.end(), {source, 0}), ++given;
     pair->second |= 1u << (lane + rotation) % kLanes;
   }
-  const auto shuffles = llvm::count_if(all, [](const Handover& h) { return h.rotation != 0; });
-  if (all.empty() || shuffles > kMostShuffles || given > kMostGiven) return std::nullopt;
+  if (all.empty() || shufflesOf(all) > kMostShuffles || given > kMostGiven) return std::nullopt;
   return all;
 }
 
@@ -271,11 +301,13 @@ static std::optional<TakeMove> planTake(TakeOp op, const std::vector<int64_t>& i
   const layout::Layout from = layoutOrDie(op.getSource()), to = layoutOrDie(op.getResult());
   if (from.numWarps() != to.numWarps() || from.numLanes() != to.numLanes()) return std::nullopt;
   auto sourceOf = [&](layout::Coord coord) { return takenFrom(op, indices, std::move(coord)); };
+  const bool readsRuns = takenVector(op) > 1;  // from shared memory: a shuffle for every element would be more
   TakeMove move;
   int64_t shuffles = 0;
   for (int reg = 0; reg < to.numRegs(); ++reg) {
     move.map.push_back(-1);
     move.flips.push_back(0);
+    move.givers.emplace_back();
     move.handovers.emplace_back();
     if (to.isRegPadding(reg)) continue;
     auto servesAll = [&](int source, int flip) {
@@ -294,9 +326,15 @@ static std::optional<TakeMove> planTake(TakeOp op, const std::vector<int64_t>& i
         if (from.coordOf(source, flip, 0) == first && servesAll(source, flip))
           move.map[reg] = source, move.flips[reg] = flip, found = true;
     if (found) continue;
-    auto handed = planHandovers(from, to, reg, sourceOf);
+    const auto sources = sourcesOf(from, to, reg, sourceOf);
+    if (!sources) return std::nullopt;
+    auto handed = planHandovers(*sources);
+    if (auto giver = shufflesOf(handed) > 1 && !readsRuns ? planGiver(*sources) : std::nullopt) {
+      std::tie(move.map[reg], move.givers[reg]) = *giver, ++shuffles;
+      continue;
+    }
     if (!handed) return std::nullopt;
-    shuffles += llvm::count_if(*handed, [](const Handover& h) { return h.rotation != 0; });
+    shuffles += shufflesOf(handed);
     move.handovers.back() = std::move(*handed);
   }
   // Through shared memory several elements are read and written at a time, but there is a barrier.
@@ -421,7 +459,7 @@ Gaps gapsForTakes(Value source) {
   std::vector<Access> wanted;
   for (Operation* user : source.getUsers()) {
     auto take = dyn_cast<TakeOp>(user);
-    if (!take || planMove(take)) continue;
+    if (!take || (!take->hasAttr(kMakesCopyAttr) && planMove(take))) continue;
     const auto indices = knownValues(take.getIndices());
     if (!indices) continue;
     accesses(layoutOrDie(take.getResult()), takenVector(take), wanted, [&](layout::Coord coord) {

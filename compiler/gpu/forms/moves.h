@@ -55,11 +55,20 @@ struct Handover {
   std::vector<std::pair<int, uint32_t>> given;
 };
 
+/// Of the `size` neighbouring lanes that a lane belongs to (a power of two), the one with the number
+/// (times * lane + plus) % size.
+struct LaneOfGroup {
+  int size = 0;  ///< 0: none
+  int times = 0, plus = 0;
+  int of(int lane) const { return lane / size * size + (times * lane + plus) % size; }
+};
+
 /// A take whose indices are known at compile time: result register i is register map[i] (-1: padding) of the lane whose
-/// number is this lane's xor flips[i]. If no single such pair serves all lanes (a tile shifted by one element, say), it
-/// comes by the shuffles handovers[i]. Nullopt: the take goes through shared memory.
+/// number is this lane's xor flips[i], or that is givers[i]. If no single such pair serves all lanes (a tile shifted by
+/// one element, say), it comes by the shuffles handovers[i]. Nullopt: the take goes through shared memory.
 struct TakeMove {
   std::vector<int> map, flips;
+  std::vector<LaneOfGroup> givers;
   std::vector<std::vector<Handover>> handovers;
 };
 std::optional<TakeMove> planMove(TakeOp op);

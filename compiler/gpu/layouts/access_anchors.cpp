@@ -13,10 +13,10 @@ namespace tile::ir {
 using namespace mlir;
 using layout::Layout;
 
-// The column (N x 1) that says where in memory each row of a gather begins, if that was itself read from memory: then
-// rows are not neighbours, and it makes no difference which thread reads which row. Null otherwise.
-Value LayoutPlan::placesOfRows(GatherOp gather) const {
-  SmallVector<Value> pending{gather.getOffsets()};
+// The column (N x 1) that says where in memory each row at these offsets begins, if that was itself read from memory:
+// then rows are not neighbours, and it makes no difference which thread reads which row. Null otherwise.
+Value LayoutPlan::placesOfRows(Value offsets) const {
+  SmallVector<Value> pending{offsets};
   Value column;
   while (!pending.empty() && !column) {
     Operation* op = pending.pop_back_val().getDefiningOp();
@@ -48,7 +48,7 @@ std::optional<Layout> LayoutPlan::rowsWherePlaced(Operation* op, const Layout& b
   if (!gather || !gather.getOffsets() || best.rank() != 2 || best.isPadded()) return std::nullopt;
   auto isAlong = [](int dim) { return [dim](const layout::Digit& digit) { return digit.dim == dim; }; };
   if (llvm::any_of(best.lanes(), isAlong(1)) || llvm::any_of(best.warps(), isAlong(1))) return std::nullopt;
-  const Value column = placesOfRows(gather);
+  const Value column = placesOfRows(gather.getOffsets());
   const auto places = column ? choices_.of(column) : std::nullopt;
   if (!places || places->isPadded() || places->laneReplicas() > 1 || places->warpReplicas() > 1) return std::nullopt;
   std::vector<layout::Digit> regs;

@@ -33,6 +33,7 @@ class AccessLayouts {
   int shareOf(int64_t elements, int vector) const;
   int widestToStore(mlir::Value loaded, int vector, int dim) const;
   bool isBesidePlaces(mlir::Value tile) const;
+  bool isBesideRuns(mlir::Value tile) const;
 
   const Facts& facts_;
   const Target& target_;

@@ -32,6 +32,7 @@ LayoutPlan::LayoutPlan(const LayoutScope& scope, const Target& target)
       access_(facts_, target, scope.numWarps),
       cheap_(scope.only != nullptr),
       choices_(cheap_, access_) {
+  keepWithShortRows();
   keepInWarps();
   keepCostlyVectors();
   const SmallVector<Value> sorted = keepExchanges();

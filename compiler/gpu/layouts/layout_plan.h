@@ -41,6 +41,7 @@ class LayoutPlan {
 
  private:
   // The anchors, in the order in which they are asked.
+  void keepWithShortRows();
   void keepInWarps();
   void keepCostlyVectors();
   llvm::SmallVector<mlir::Value> holdFactors();
@@ -67,7 +68,8 @@ class LayoutPlan {
   /// Of a vector, from that of the product whose rows or columns it is computed with.
   std::optional<layout::Layout> layoutBesideProduct(mlir::Value vector) const;
   std::optional<layout::Layout> layoutOfRows(mlir::Value rows) const;
-  mlir::Value placesOfRows(GatherOp gather) const;
+  mlir::Value placesOfRows(mlir::Value offsets) const;
+  llvm::SmallVector<mlir::Value> vectorsBehind(mlir::Value column) const;
   std::optional<layout::Layout> rowsWherePlaced(mlir::Operation* op, const layout::Layout& best) const;
   void computeWhereUsed(mlir::Value tile, const layout::Layout& layout);
 

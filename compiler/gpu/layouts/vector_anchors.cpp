@@ -1,4 +1,6 @@
 // vector_anchors.cpp - short vectors that place or weigh the rows of tiles, and what is used as it was loaded.
+#include <map>
+
 #include "compiler/dialect/products.h"
 #include "compiler/dialect/tiles.h"
 #include "compiler/gpu/access/global_access.h"
@@ -42,6 +44,90 @@ static bool areAllWork(ArrayRef<Value> vectors) {
     }
   }
   return accesses;
+}
+
+// From a layout whose warps hold blocks of rows, and all lanes a piece of each: that of a vector of which each warp has
+// the elements of its rows. Nullopt: it is no such layout.
+static std::optional<Layout> vectorBesideRows(const Layout& rows) {
+  constexpr int kMostRegisters = 4;
+  const int lanes = rows.numLanes();
+  if (rows.isPadded() || rows.warps().size() != 1 || rows.warps()[0].dim != 0 ||
+      llvm::any_of(rows.lanes(), [](const layout::Digit& digit) { return digit.dim == 0; }))
+    return std::nullopt;
+  const layout::Digit warps = rows.warps()[0];
+  const int own = warps.stride, used = std::min(own, lanes);
+  if (int64_t{own} * warps.count != rows.shape()[0] || own > kMostRegisters * lanes || own % used || lanes % used)
+    return std::nullopt;
+  return Layout({rows.shape()[0]}, {{0, own / used, 1}},
+                {{0, used, own / used}, {layout::kReplicated, lanes / used, 0}}, {warps});
+}
+
+// Whether something made of the vector, element by element, is reduced or scanned: then every warp wants it whole.
+static bool isCombined(Value vector) {
+  llvm::SetVector<Value> made;
+  made.insert(vector);
+  for (size_t i = 0; i < made.size(); ++i)
+    for (Operation* user : made[i].getUsers()) {
+      if (isa<ReduceOp, ScanOp>(user)) return true;
+      if (isElementwise(user) || isa<ReshapeOp>(user)) made.insert(user->result_begin(), user->result_end());
+    }
+  return false;
+}
+
+// The vectors read from memory that a column of places is made of.
+SmallVector<Value> LayoutPlan::vectorsBehind(Value column) const {
+  SmallVector<Value> vectors;
+  llvm::SetVector<Value> parts;
+  if (column) parts.insert(column);
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const Value value = parts[i];
+    Operation* op = value.getDefiningOp();
+    if (!op || !isTile(value) || tileType(value).getNumElements() != tileType(column).getNumElements()) continue;
+    if (isElementwise(op) || isa<ReshapeOp>(op))
+      parts.insert(op->operand_begin(), op->operand_end());
+    else if (isa<LoadOp, GatherOp>(op) && tileType(value).getRank() == 1)
+      vectors.push_back(value);
+  }
+  return vectors;
+}
+
+// Vectors that are looked up and say where short rows are (strings of a dictionary, say), and those that say where the
+// rows go: each warp has the elements of its own rows, which are consecutive. In every warp as a whole (keepInWarps)
+// each would look all of them up, which is more work for the first-level cache than the rows are.
+void LayoutPlan::keepWithShortRows() {
+  constexpr int64_t kShort = 128;  // bytes of a row: a line
+  std::map<layout::Shape, Layout> layouts;
+  auto isFound = [&](Value vector) {
+    Operation* op = vector.getDefiningOp();
+    const auto access = accessOf(op, facts_);
+    return access && isLookup(op, *access);
+  };
+  auto keep = [&](ArrayRef<Value> vectors, const Layout& rows) {
+    for (Value vector : vectors) choices_.choose(vector, *vectorBesideRows(rows));
+    choices_.spread();
+  };
+  scope_.walk([&](Operation* op) {
+    auto gather = dyn_cast<GatherOp>(op);
+    const Value tile = gather ? gather.getResult() : Value();
+    if (numWarps() == 1 || !tile || !isTile(tile) || tileType(tile).getRank() != 2 || choices_.of(tile)) return;
+    if (tileBytes(tile.getType()) > kShort * tileType(tile).getDimSize(0) || productMeeting(tile)) return;
+    const SmallVector<Value> vectors = vectorsBehind(placesOfRows(gather.getOffsets()));
+    if (llvm::none_of(vectors, isFound) || llvm::any_of(vectors, isCombined)) return;
+    const auto best = access_.coalescedLayout(gather);
+    const Layout rows = best ? withRowsTogether(*best) : Layout();
+    if (!best || !vectorBesideRows(rows)) return;
+    layouts.emplace(rows.shape(), rows);
+    choices_.choose(tile, rows);
+    keep(vectors, rows);
+  });
+  scope_.walk([&](Operation* op) {
+    auto scatter = dyn_cast<ScatterOp>(op);
+    if (!scatter || !isTile(scatter.getValue())) return;
+    const auto rows = layouts.find(shapeOf(scatter.getValue()));
+    if (rows == layouts.end()) return;
+    const SmallVector<Value> vectors = vectorsBehind(placesOfRows(scatter.getOffsets()));
+    if (llvm::none_of(vectors, isCombined)) keep(vectors, rows->second);
+  });
 }
 
 // Short vectors that are scanned, or loaded for the rows of tiles (row numbers, factors), and vectors from which these

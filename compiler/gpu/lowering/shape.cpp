@@ -198,6 +198,12 @@ LogicalResult emitCat(Emitter& e, CatOp op) {
   return success();
 }
 
+static llvm::Value* emitLane(Emitter& e, const LaneOfGroup& giver) {
+  llvm::IRBuilder<>& b = e.b;
+  llvm::Value* inGroup = b.CreateAdd(b.CreateMul(e.lane(), e.i32(giver.times)), e.i32(giver.plus));
+  return b.CreateOr(b.CreateAnd(e.lane(), e.i32(-giver.size)), b.CreateAnd(inGroup, e.i32(giver.size - 1)));
+}
+
 /// A result register that lanes hand to each other.
 static llvm::Value* emitHandovers(Emitter& e, llvm::ArrayRef<Handover> handovers, llvm::ArrayRef<llvm::Value*> source) {
   auto isIn = [&](uint32_t lanes) {
@@ -275,12 +281,13 @@ LogicalResult emitTake(Emitter& e, TakeOp op) {
   if (auto move = makesCopy ? std::nullopt : planMove(op)) {
     llvm::ArrayRef<llvm::Value*> source = e.regs(op.getSource());
     Regs result;
-    for (auto [reg, flip, handovers] : llvm::zip(move->map, move->flips, move->handovers)) {
+    for (auto [reg, flip, giver, handovers] : llvm::zip(move->map, move->flips, move->givers, move->handovers)) {
       if (!handovers.empty()) {
         result.push_back(emitHandovers(e, handovers, source));
         continue;
       }
       llvm::Value* value = reg < 0 ? llvm::PoisonValue::get(element) : source[reg];
+      if (giver.size) value = e.shuffleIdx(value, emitLane(e, giver));
       result.push_back(flip ? e.shuffleXor(value, flip) : value);
     }
     e.define(op.getResult(), std::move(result));
