@@ -166,7 +166,8 @@ class Specializer {
   /// Whether a multiprocessor holds one warpgroup of consumers.
   static bool isLone(const RoleDecisions& plan) { return plan.roles.warpgroups * plan.roles.programs < 2; }
 
-  /// Whether rings for `tiles` cost nothing that the plan without them has: no program, stage or second buffer.
+  /// Whether rings for `tiles` cost nothing that the plan without them has: no program and no stage. (A second buffer
+  /// of a shared tile saves a barrier, consumers that load wait for memory.)
   static bool isWorthIts(const llvm::DenseSet<Operation*>& tiles, const RoleDecisions& without,
                          const RoleDecisions& with) {
     auto stagesOfOthers = [&](const RoleDecisions& plan) {
@@ -181,8 +182,7 @@ class Specializer {
       }
       return stages;
     };
-    return with.roles.programs >= without.roles.programs && with.alternating.size() >= without.alternating.size() &&
-           stagesOfOthers(with) >= stagesOfOthers(without);
+    return with.roles.programs >= without.roles.programs && stagesOfOthers(with) >= stagesOfOthers(without);
   }
 
   /// The same for given groups of loads.
