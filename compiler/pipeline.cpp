@@ -494,12 +494,46 @@ std::optional<Error> checkOptions(const CompileOptions& options) {
   return std::nullopt;
 }
 
+/// Where a kernel asks for producer warps (`specialize = always`), and what was said of them last. Whoever asks hears of
+/// it if there are none: that is a mistake in the kernel, or a limit that its author does not know.
+class AskedRoles {
+ public:
+  explicit AskedRoles(const CompileOptions& options) : options_(options) {}
+
+  void find(mlir::ModuleOp module) {
+    module.walk([&](mlir::scf::ForOp loop) {
+      auto hint = loop->getAttrOfType<mlir::IntegerAttr>("tile.specialize");
+      if (hint && hint.getInt() == 1) places_.push_back(sourcePlace(loop.getLoc()));
+    });
+  }
+
+  /// For the collector of diagnostics: passes them on.
+  void listen(const Diagnostic& d) {
+    constexpr llvm::StringRef kNone = "no producer warps: ";
+    if (llvm::StringRef(d.message).starts_with(kNone)) why_ = ": " + d.message.substr(kNone.size());
+    if (options_.onRemark) options_.onRemark(d);
+  }
+
+  void warn(const Result<KernelBinary>& code, const Target& target) const {
+    if (!options_.onRemark || !options_.useTma || !target.hasTma || !code || hasRoles(*code)) return;
+    for (const SourcePlace& at : places_)
+      options_.onRemark({Severity::warning, "this loop asks for producer warps and gets none" + why_, at.file, at.line,
+                         at.column, {}});
+  }
+
+ private:
+  const CompileOptions& options_;
+  std::vector<SourcePlace> places_;
+  std::string why_;
+};
+
 }  // namespace
 
 Result<KernelBinary> compileKernel(mlir::ModuleOp module, const Target& target, const CompileOptions& options) {
   if (auto error = checkOptions(options)) return *error;
   const Observer observer(options);
-  DiagnosticCollector diagnostics(module->getContext(), options.onRemark);
+  AskedRoles asked(options);
+  DiagnosticCollector diagnostics(module->getContext(), [&](const Diagnostic& d) { asked.listen(d); });
   observer.dump("traced", module.getOperation());
 
   if (mlir::failed(mlir::verify(module))) return diagnostics.error(ErrorKind::user, "the tile IR is not valid");
@@ -522,8 +556,11 @@ Result<KernelBinary> compileKernel(mlir::ModuleOp module, const Target& target, 
     return *error;
   observer.dump("tile", module.getOperation());
 
+  asked.find(module);
   auto backend = target.backend == Backend::nvptx ? compileGpu : compileHost;
-  return backend(module, *kernel, std::move(binary), target, options, observer, diagnostics);
+  auto code = backend(module, *kernel, std::move(binary), target, options, observer, diagnostics);
+  asked.warn(code, target);
+  return code;
 }
 
 }  // namespace tile::ir

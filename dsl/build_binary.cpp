@@ -126,7 +126,10 @@ Result<KernelBinary> compile_trace(TraceState& trace, const KernelCore& core, co
     c.stages = sink;
   else if (dump_sink(dump, trace.symbol, passed) || policy_sink(dump, trace.symbol))
     c.stages = &dump;
-  if (env_flag(Env::remarks)) c.onRemark = [](const Diagnostic& d) { fmt::print(stderr, "{}", d.to_string()); };
+  // Warnings about a line of the kernel are for everybody: hints that could not be followed.
+  c.onRemark = [all = env_flag(Env::remarks)](const Diagnostic& d) {
+    if (all || (d.severity == Severity::warning && d.line)) fmt::print(stderr, "{}", d.to_string());
+  };
   ++counters().compiles;
   Result<KernelBinary> r = ir::compileKernel(*trace.module, **t, c);
   trace.module = nullptr;  // rewritten

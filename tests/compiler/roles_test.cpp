@@ -67,6 +67,21 @@ TEST(Roles, LaunchesKnowWhatTheyNeed) {
   EXPECT_TRUE(other.binary.tensor_maps.empty());
 }
 
+// A loop that asks for producer warps is told, as everybody, where there are none; one that does not ask is not, nor on
+// machines that have no bulk copies.
+TEST(Roles, WarnWhereTheyWereAskedFor) {
+  std::string text = gemm("  tile.store %r, %a[%m, %c0 : i32, i32] : tensor<128x256xf16>, !tile.view<2xf16>\n");
+  auto replace = [&](const std::string& from, const std::string& to) { text.replace(text.find(from), from.size(), to); };
+  replace("  tile.store %r", "  %s = arith.truncf %r : tensor<128x256xf32> to tensor<128x256xf16>\n  tile.store %s");
+  const std::string warning = "this loop asks for producer warps and gets none: the kernel may write what it copies";
+  EXPECT_EQ(compileFor("sm_90a", text).remarks.find(warning), std::string::npos);
+  replace("scf.yield %d : tensor<128x256xf32>\n  }", "scf.yield %d : tensor<128x256xf32>\n  } {tile.specialize = 1 : i32}");
+  const Outcome asked = compileFor("sm_90a", text);
+  ASSERT_EQ(asked.error, "");
+  EXPECT_NE(asked.remarks.find(warning), std::string::npos) << asked.remarks;
+  EXPECT_EQ(compileFor("sm_80", text).remarks.find("asks for producer warps"), std::string::npos);
+}
+
 // A tile stored along its columns changes hands behind the loop: 128 KB that rings would have to leave free. Without
 // roles the loop's buffers are over by then.
 TEST(Roles, GiveWayWhenConversionsNeedTheMemory) {

@@ -149,6 +149,25 @@ func.func @in_place(%A: !tile.view<2 x f16>, %B: !tile.smem<32x64xf16, minor = 1
 
 // -----
 
+// Who asks for stages hears of it without asking for remarks.
+// CHECK-LABEL: func.func @in_place_asked
+func.func @in_place_asked(%A: !tile.view<2 x f16>, %B: !tile.smem<32x64xf16, minor = 1>, %h: tensor<64x32xf16>, %C: !tile.view<2 x f32>, %n: i32) attributes {tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  // expected-warning @+1 {{copies are not pipelined: the loop may write what it copies}}
+  %r = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %zero) -> (tensor<64x64xf32>) : i32 {
+    %a = tile.load_shared %A[%c0, %k : i32, i32] box [64, 32] : !tile.view<2 x f16> -> !tile.smem<64x32xf16, minor = 1>
+    %d = tile.mma m16n8k16_f16 k 32 warps(2, 2) %a, %B, %acc : !tile.smem<64x32xf16, minor = 1>, !tile.smem<32x64xf16, minor = 1> -> tensor<64x64xf32>
+    tile.store %h, %A[%c0, %k : i32, i32] : tensor<64x32xf16>, !tile.view<2 x f16>
+    scf.yield %d : tensor<64x64xf32>
+  } {tile.stages = 3 : i32}
+  tile.store %r, %C[%c0, %c0 : i32, i32] : tensor<64x64xf32>, !tile.view<2 x f32>
+  return
+}
+
+// -----
+
 // Stages shrink until the rings fit (163 KiB on sm_80), and the user who asked for more is told.
 // CHECK-LABEL: func.func @too_many
 // CHECK: tile.smem_alloc : <256x64xf16, minor = 1, stages = 5>

@@ -94,7 +94,8 @@ class Stager {
       if (hasInner && !loop->hasAttr("tile.stages")) continue;
       ring.slice = std::make_unique<CopySlice>(loop, copies);
       if (!ring.slice->obstacle().empty()) {
-        loop.emitRemark() << "copies are not pipelined: " << ring.slice->obstacle();
+        InFlightDiagnostic told = loop->hasAttr("tile.stages") ? loop.emitWarning() : loop.emitRemark();
+        told << "copies are not pipelined: " << ring.slice->obstacle();
         continue;
       }
       for (Operation* copy : copies) ring.bytesPerStage += typeOf(copy).slotBytes();
