@@ -6,8 +6,8 @@
 
 namespace tile::ir {
 
-/// Of the 32-byte sectors that one instruction of a warp writes, `vector` elements of each thread along `dim`, the share
-/// of bytes that it has for them.
+/// Of the 32-byte sectors that one instruction of a warp writes, `vector` elements of each thread along `dim`, the
+/// share of bytes that it has for them.
 double shareOfSectors(const layout::Layout& layout, int dim, int vector, int bytes);
 
 /// The stores that a loaded tile reaches element by element, through loops and scans, and where elements become

@@ -92,7 +92,7 @@ class Scan {
     }
     int64_t span = plan_.inner * plan_.lanes * plan_.warps;
     for (auto& [coord, elements] : byLine) {
-      Line line{coord, {}};
+      Line line{coord, {}, {}};
       for (auto& [at, regs] : elements) {
         if (line.runs.empty() || line.runs.back().start != at / span * span) {
           line.runs.emplace_back();

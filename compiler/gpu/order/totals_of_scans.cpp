@@ -1,6 +1,6 @@
 // totals_of_scans.cpp - lets scans tell what they come to.
-// Before: %s = scan(%x) along an axis, %t = reduce(%x) along it with the same combiner (running sums of long rows, whose
-//         carry is the sum of a block; places of chosen elements and how many there are)
+// Before: %s = scan(%x) along an axis, %t = reduce(%x) along it with the same combiner (running sums of long rows,
+//         whose carry is the sum of a block; places of chosen elements and how many there are)
 // After:  %t = total(%s): what the scan carries behind its last element
 //
 // Needs layouts. The reduction's shuffles, its table and its barrier go. Lines must be whole in threads: padding behind
