@@ -32,7 +32,7 @@ struct StagingPlan {
   int64_t rowBytes = 0;          ///< bytes per column: rows times element
   std::vector<int64_t> columns;  ///< the possible numbers, the best first
   int64_t chosen = 0;            ///< the answer
-  bool inLoop = false;           ///< of a store in a loop: parts would be waited for in every iteration
+  bool isStoredInLoop = false;   ///< parts would be waited for in every iteration
   int host = -1;          ///< a ring whose stage could serve instead: as large, and no longer needed by then; -1: none
   bool isHosted = false;  ///< the answer: the tile leaves through that stage, as a whole
   int64_t bytes() const { return isHosted ? 0 : rowBytes * chosen; }

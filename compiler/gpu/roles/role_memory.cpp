@@ -144,8 +144,8 @@ MemoryPlan planMemory(func::FuncOp func, const RingGroups& groups, const std::ve
     staging.columns.assign(store.columns.begin(), store.columns.end());
     const bool isOnly = llvm::count_if(stores, [&](const BulkStore& s) { return s.staging == store.staging; }) == 1;
     if (isOnly) staging.host = hostOf(store, groups);
-    staging.inLoop = llvm::any_of(stores, [&](const BulkStore& s) {
-      return s.staging == store.staging && s.op->getParentOfType<LoopLikeOpInterface>();
+    staging.isStoredInLoop = llvm::any_of(stores, [&](const BulkStore& s) {
+      return s.staging == store.staging && isa<StoreOp>(s.op) && s.op->getParentOfType<LoopLikeOpInterface>();
     });
     plan.stagings.push_back(std::move(staging));
   }
@@ -206,11 +206,12 @@ bool chooseMemory(func::FuncOp func, MemoryPlan& memory, ArrayRef<ShareOp> share
       return !one.inLoop || other.stages >= std::min(one.stages, one.wished ? one.wished : 3);
     });
   };
-  // A second buffer saves a barrier, which is less than waits for parts of a tile.
+  // A second buffer saves a barrier, which is less than waits for parts of a tile. (What is added to memory leaves while
+  // the next products run: attention's gradients of queries.)
   auto sameStagings = [&] {
     return llvm::all_of(llvm::zip(memory.stagings, more.stagings), [](auto both) {
       auto& [one, other] = both;
-      return !one.inLoop || other.isHosted || other.chosen >= one.chosen;
+      return !one.isStoredInLoop || other.isHosted || other.chosen >= one.chosen;
     });
   };
   if (shares.empty() || !more.choose() || !sameLoops() || !sameStagings()) return true;
