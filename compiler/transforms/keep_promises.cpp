@@ -7,6 +7,8 @@
 //
 // A number then keeps what is known of it wherever passes move or copy it, without a condition that would have to be
 // found again: the producer of a loop that begins with it, say.
+#include <numeric>
+
 #include "compiler/analysis/promises.h"
 #include "compiler/dialect/dialect.h"
 #include "compiler/transforms/transforms.h"
@@ -76,6 +78,7 @@ class KeepPromisesPass : public impl::KeepPromisesBase<KeepPromisesPass> {
   /// What accesses through an argument are not told by its size or stride as a number.
   void keepOfView(Value value, int64_t multiple) {
     Operation* number = numberOfArgument(value);
+    multiple &= -multiple;  // of the whole number, too, if it was of a part
     if (!number || multiple <= 1 || multiple > INT32_MAX) return;
     auto argument = cast<BlockArgument>(number->getOperand(0));
     auto dim = dyn_cast<ViewDimOp>(number);
@@ -84,7 +87,9 @@ class KeepPromisesPass : public impl::KeepPromisesBase<KeepPromisesPass> {
     SmallVector<int32_t> multiples(static_cast<size_t>(cast<ViewType>(argument.getType()).getRank()), 1);
     if (auto known = getOperation().getArgAttrOfType<DenseI32ArrayAttr>(argument.getArgNumber(), name))
       multiples.assign(known.asArrayRef().begin(), known.asArrayRef().end());
-    multiples[d] = std::max(multiples[d], static_cast<int32_t>(multiple));
+    const int64_t both = std::lcm(int64_t{multiples[d]}, multiple);
+    if (both > INT32_MAX) return;
+    multiples[d] = static_cast<int32_t>(both);
     getOperation().setArgAttr(argument.getArgNumber(), name, Builder(&getContext()).getDenseI32ArrayAttr(multiples));
   }
 

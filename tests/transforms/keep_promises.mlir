@@ -141,3 +141,17 @@ func.func @views(%a: !tile.view<2xf16>, %b: !tile.view<2xf16> {tile.stride_multi
   }
   return
 }
+
+// The power of two of a multiple, beside what is known.
+// CHECK-LABEL: func.func @powers_of_two(
+// CHECK-SAME: %arg0: !tile.view<2xf16> {tile.stride_multiple_of = array<i32: 24, 1>}
+func.func @powers_of_two(%a: !tile.view<2xf16> {tile.stride_multiple_of = array<i32: 6, 1>}) attributes {tile.kernel} {
+  %z = arith.constant 0 : i32
+  %c40 = arith.constant 40 : i32
+  %stride = tile.view_stride %a, 0 : !tile.view<2xf16>
+  %narrow = arith.trunci %stride : i64 to i32
+  %rest = arith.remsi %narrow, %c40 : i32
+  %whole = arith.cmpi eq, %rest, %z : i32
+  tile.assume_true %whole
+  return
+}
