@@ -149,9 +149,9 @@ bool isWidenedInPlace(Value tile) {
   return isNarrow;
 }
 
-double sectorUse(const Layout& layout, int dim, int bytes) {
+double sectorUse(const Layout& layout, int dim, int bytes, std::optional<int> vector) {
   std::set<std::pair<layout::Coord, int64_t>> sectors, wanted;
-  int run = layout.runLength(dim);
+  const int run = vector.value_or(layout.runLength(dim));
   for (int lane = 0; lane < layout.numLanes(); ++lane) {
     layout::Coord coord = layout.threadCoord(lane, 0);
     int64_t start = coord[dim];

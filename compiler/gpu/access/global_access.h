@@ -42,8 +42,8 @@ int64_t columnsAlike(mlir::Operation* op, const Facts& facts);
 int64_t elementsAlike(mlir::Operation* op, const Facts& facts);
 
 /// The share of bytes that are used of all 32-byte sectors that a warp touches along `dim`, for all registers of one
-/// row.
-double sectorUse(const layout::Layout& layout, int dim, int bytes);
+/// row; or for one instruction, which moves `vector` elements of each thread.
+double sectorUse(const layout::Layout& layout, int dim, int bytes, std::optional<int> vector = std::nullopt);
 /// Whether the lanes of a warp together hold a run of at least 128 bytes along `dim`.
 bool wholeLines(const layout::Layout& layout, int dim, int bytes);
 /// Whether the tile is made by elementwise work alone from loads of narrower elements.

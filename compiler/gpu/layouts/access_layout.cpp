@@ -255,7 +255,7 @@ std::optional<Layout> AccessLayouts::wholeSectors(Operation* op, const Layout& o
   if (!isa<StoreOp, ScatterOp>(op) || !access || access->width.dim < 0 || op->hasAttr(kAsComputedAttr)) return {};
   const int dim = access->width.dim, bytes = elementBytes(access->tile.getType()), vector = kWidest / bytes;
   if (vector < 2 || tileBytes(access->tile.getType()) <= kSmallTileBytes || access->width.aligned < vector ||
-      own.runLength(dim) <= vector || shareOfSectors(own, dim, vector, bytes) > 0.51)
+      own.runLength(dim) <= vector || sectorUse(own, dim, bytes, vector) > 0.51)
     return {};
   return layout::runsOfWarps(own, dim, vector, kLine / bytes);
 }

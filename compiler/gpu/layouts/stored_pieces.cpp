@@ -2,8 +2,6 @@
 #include "compiler/gpu/layouts/stored_pieces.h"
 
 #include <algorithm>
-#include <set>
-#include <utility>
 
 #include "compiler/dialect/tiles.h"
 #include "compiler/gpu/access/global_access.h"
@@ -14,19 +12,6 @@
 namespace tile::ir {
 using namespace mlir;
 using layout::Layout;
-
-double shareOfSectors(const Layout& layout, int dim, int vector, int bytes) {
-  constexpr int64_t kSector = 32;
-  std::set<std::pair<layout::Coord, int64_t>> sectors, pieces;
-  for (int lane = 0; lane < layout.numLanes(); ++lane) {
-    layout::Coord at = layout.threadCoord(lane, 0);
-    const int64_t first = at[dim] * bytes, last = (at[dim] + vector) * bytes - 1;
-    at[dim] = 0;
-    pieces.insert({at, first});
-    for (int64_t sector = first / kSector; sector <= last / kSector; ++sector) sectors.insert({at, sector});
-  }
-  return double(pieces.size()) * vector * bytes / double(int64_t(sectors.size()) * kSector);
-}
 
 namespace {
 
@@ -73,8 +58,8 @@ double shareOfSectorsStored(Value loaded, const Layout& layout, const Facts& fac
         const int dim = access->width.dim, bytes = elementBytes(tile.getType());
         if (!isAsOften(user, loaded)) continue;
         const int run = std::min(own.runLength(dim), std::max(1, kWidest / bytes));
-        least = std::min(least, shareOfSectors(own, dim, run, bytes));
-        const double single = shareOfSectors(own, dim, widthUnder(access->width, own).aligned, bytes);
+        least = std::min(least, sectorUse(own, dim, bytes, run));
+        const double single = sectorUse(own, dim, bytes, widthUnder(access->width, own).aligned);
         if (single < kHalf) leastSingle = std::min(leastSingle, single);
       } else if (user->getNumResults() > 0 && llvm::is_contained(sameLayout(user), tile)) {
         for (Value result : user->getResults())

@@ -6,13 +6,9 @@
 
 namespace tile::ir {
 
-/// Of the 32-byte sectors that one instruction of a warp writes, `vector` elements of each thread along `dim`, the
-/// share of bytes that it has for them.
-double shareOfSectors(const layout::Layout& layout, int dim, int vector, int bytes);
-
 /// The stores that a loaded tile reaches element by element, through loops and scans, and where elements become
-/// neighbours (the numbers of a byte): the share of sectors under the layout that follows from `layout` of the loaded
-/// tile. The least of all stores; 1: all whole, or none reached.
+/// neighbours (the numbers of a byte): how far an instruction fills sectors (sectorUse) under the layout that follows
+/// from `layout` of the loaded tile. The least of all stores; 1: all whole, or none reached.
 ///
 /// Widened elements need it: 16 bytes that a thread loads become 32 or 64, which it writes in pieces of 16 that lie
 /// apart from those of its neighbours. The second-level cache is sent each piece of a sector by itself. Bytes to f32
