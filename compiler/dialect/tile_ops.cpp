@@ -1,7 +1,6 @@
 // tile_ops.cpp - verifiers and folders. Messages name what was expected and what was found.
 #include "compiler/dialect/dialect.h"
 #include "compiler/dialect/histograms.h"
-#include "compiler/dialect/lanes.h"
 
 #include <cmath>
 
@@ -412,9 +411,7 @@ LogicalResult BallotOp::verify() {
   if (block.getNumArguments() != 1 || !block.getArgument(0).getType().isInteger(32))
     return emitOpError("asks about one number of 32 bits");
   auto yield = dyn_cast<YieldOp>(block.getTerminator());
-  const bool ofNumbers = (*this)->hasAttr(kCombinedAttr);
-  if (ofNumbers && !(*this)->getAttrOfType<RmwKindAttr>(kCombinedAttr))
-    return emitOpError() << "combines numbers in the way that an attribute #tile<rmw> says";
+  const bool ofNumbers = getCombined().has_value();
   if (!yield || yield.getNumOperands() != 1 || !yield.getOperand(0).getType().isInteger(ofNumbers ? 32 : 1))
     return emitOpError() << "must be answered by one " << (ofNumbers ? "i32" : "i1");
   for (Operation& op : block.without_terminator()) {

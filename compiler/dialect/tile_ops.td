@@ -332,11 +332,13 @@ def Tile_BallotOp : Tile_Op<"ballot", [RecursiveMemoryEffects, SingleBlockImplic
   let summary = "a question asked 32 times at once: bit j of the result is what the region says of j";
   let description = [{
     The region takes j (i32, 0 to 31) and yields an i1; it computes with scalars and may read memory. Every warp asks by
-    itself, a lane for each j. Made by list_steps for GPUs.
+    itself, a lane for each j. Made by list_steps for GPUs. With `combined` it yields an i32 instead, and the result is
+    what the 32 numbers come to: made by specialize of loop bounds that are extremes or sums of tiles.
   }];
+  let arguments = (ins OptionalAttr<Tile_RmwKindAttr>:$combined);
   let results = (outs I32:$bits);
   let regions = (region SizedRegion<1>:$steps);
-  let assemblyFormat = "custom<Combiner>($steps) attr-dict";
+  let assemblyFormat = "(`combined` $combined^)? custom<Combiner>($steps) attr-dict";
   let hasVerifier = 1;
 }
 def Tile_YieldOp : Tile_Op<"yield", [Pure, Terminator, ReturnLike, ParentOneOf<["ReduceOp", "ScanOp", "BallotOp"]>]> {

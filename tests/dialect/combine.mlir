@@ -191,31 +191,21 @@ func.func @ballot(%v: !tile.view<1xi32>) -> i32 {
 // Lanes answer with numbers where it is said how these are combined.
 // CHECK-LABEL: func.func @combined
 func.func @combined() -> i32 {
-  // CHECK: } {tile.combined = #tile<rmw max>}
-  %most = tile.ballot {
+  // CHECK: tile.ballot combined max {
+  %most = tile.ballot combined max {
   ^bb0(%lane: i32):
     tile.yield %lane : i32
-  } {tile.combined = #tile<rmw max>}
+  }
   return %most : i32
 }
 
 // -----
 func.func @combined_flags(%flag: i1) -> i32 {
   // expected-error @+1 {{must be answered by one i32}}
-  %most = tile.ballot {
+  %most = tile.ballot combined max {
   ^bb0(%lane: i32):
     tile.yield %flag : i1
-  } {tile.combined = #tile<rmw max>}
-  return %most : i32
-}
-
-// -----
-func.func @combined_somehow() -> i32 {
-  // expected-error @+1 {{combines numbers in the way that an attribute #tile<rmw> says}}
-  %most = tile.ballot {
-  ^bb0(%lane: i32):
-    tile.yield %lane : i32
-  } {tile.combined = "max"}
+  }
   return %most : i32
 }
 

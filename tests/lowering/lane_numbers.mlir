@@ -8,26 +8,26 @@
 // CHECK-NOT: bar.sync
 // CHECK: ret;
 func.func @numbers(%x: !tile.ptr<i32>, %y: !tile.ptr<i32>) attributes {tile.kernel, tile.num_warps = 4 : i32} {
-  %least = tile.ballot {
+  %least = tile.ballot combined min {
   ^bb0(%lane: i32):
     %p = tile.ptr_add %x, %lane : !tile.ptr<i32>, i32
     %n = tile.gather %p : !tile.ptr<i32> -> i32
     tile.yield %n : i32
-  } {tile.combined = #tile<rmw min>}
+  }
   %q = tile.ptr_add %y, %least : !tile.ptr<i32>, i32
-  %most = tile.ballot {
+  %most = tile.ballot combined umax {
   ^bb0(%lane: i32):
     %r = tile.ptr_add %q, %lane : !tile.ptr<i32>, i32
     %n = tile.gather %r : !tile.ptr<i32> -> i32
     tile.yield %n : i32
-  } {tile.combined = #tile<rmw umax>}
+  }
   %s = tile.ptr_add %y, %most : !tile.ptr<i32>, i32
-  %sum = tile.ballot {
+  %sum = tile.ballot combined add {
   ^bb0(%lane: i32):
     %r = tile.ptr_add %s, %lane : !tile.ptr<i32>, i32
     %n = tile.gather %r : !tile.ptr<i32> -> i32
     tile.yield %n : i32
-  } {tile.combined = #tile<rmw add>}
+  }
   tile.scatter %sum, %s : i32, !tile.ptr<i32>
   return
 }

@@ -5,7 +5,7 @@
 // CHECK: tile.specialize {{.*}}producer {
 // CHECK: tile.work_loop
 // The 96 numbers from the program's place on, three of each lane; lanes behind the last one would repeat that.
-// CHECK: %[[LO:.*]] = tile.ballot {
+// CHECK: %[[LO:.*]] = tile.ballot combined min {
 // CHECK: ^bb0(%[[LANE:.*]]: i32):
 // CHECK: %[[AT:.*]] = arith.addi %{{.*}}, %{{.*}} : i64
 // CHECK: %[[A:.*]] = tile.load %{{.*}}[%[[AT]] : i64] pad 0x41DFFFFFFFC00000 : <1xi32> -> i32
@@ -14,13 +14,11 @@
 // CHECK: %[[C:.*]] = tile.load
 // CHECK: arith.minsi %[[LEAST]], %[[C]]
 // CHECK: tile.yield
-// CHECK: } {tile.combined = #tile<rmw min>}
-// CHECK: %[[HI:.*]] = tile.ballot {
+// CHECK: %[[HI:.*]] = tile.ballot combined max {
 // CHECK: %[[P:.*]] = tile.ptr_add
 // CHECK: %[[H:.*]] = tile.gather %[[P]] mask %{{.*}} : i1 other %{{.*}} : i32 : !tile.ptr<i32> -> i32
 // CHECK: arith.addi %[[H]]
 // CHECK: arith.minsi %{{.*}}, %c79_i32
-// CHECK: } {tile.combined = #tile<rmw max>}
 // CHECK: scf.for %{{.*}} = %[[LO]] to %[[HI]]
 // CHECK: tile.tma_load
 // CHECK: consumer {

@@ -1,5 +1,4 @@
 // ballot.cpp - a question that the lanes of a warp ask about a number each.
-#include "compiler/dialect/lanes.h"
 #include "compiler/gpu/lowering/lowering.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 
@@ -25,8 +24,8 @@ static llvm::Intrinsic::ID combining(RmwKind kind) {
 LogicalResult emitBallot(Emitter& e, BallotOp op) {
   auto answer = e.inlineRegion(op.getSteps(), {e.lane()});
   if (failed(answer)) return failure();
-  if (auto kind = op->getAttrOfType<RmwKindAttr>(kCombinedAttr)) {
-    const llvm::Intrinsic::ID instruction = combining(kind.getValue());
+  if (auto kind = op.getCombined()) {
+    const llvm::Intrinsic::ID instruction = combining(*kind);
     if (instruction == llvm::Intrinsic::not_intrinsic) return op.emitOpError() << "cannot combine numbers in this way";
     e.define(op.getBits(), e.b.CreateIntrinsic(instruction, {answer->front(), e.i32(-1)}));
     return success();

@@ -82,7 +82,7 @@ class StepLister {
       return arith::AddIOp::create(in, loc, first, further);
     };
 
-    auto ballot = BallotOp::create(at, loc, word);
+    auto ballot = BallotOp::create(at, loc, word, RmwKindAttr());
     Block& asked = ballot.getSteps().emplaceBlock();
     Value lane = asked.addArgument(word, loc);
     OpBuilder ask = OpBuilder::atBlockEnd(&asked);

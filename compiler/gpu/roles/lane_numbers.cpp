@@ -1,12 +1,11 @@
 // lane_numbers.cpp - numbers that say which tiles are copied, and are the least, the largest or the sum of a tile.
 // Before: tile.item of a tile.reduce of integers that are loaded, or computed of such, and copies that depend on it:
 //         `range(min(first), max(end))`, where each row has a range of keys
-// After:  tile.ballot of numbers (lanes.h): each lane of a warp makes its elements of the tile and combines them, then
+// After:  tile.ballot of numbers: each lane of a warp makes its elements of the tile and combines them, then
 //         those of all lanes are combined. No other warp is asked: a producer can do the same, ahead of the consumers.
 // The old ops stay until it is known that there are roles.
 #include "compiler/analysis/definitions.h"
 #include "compiler/analysis/memory_roots.h"
-#include "compiler/dialect/lanes.h"
 #include "compiler/gpu/forms/across.h"
 #include "compiler/gpu/forms/shared_memory.h"
 #include "compiler/gpu/roles/specialize.h"
@@ -168,8 +167,7 @@ BallotOp numberOf(ItemOp item) {
 
   const Location loc = item.getLoc();
   OpBuilder outside(item);
-  auto ballot = BallotOp::create(outside, loc, outside.getI32Type());
-  ballot->setAttr(kCombinedAttr, RmwKindAttr::get(item.getContext(), *kind));
+  auto ballot = BallotOp::create(outside, loc, outside.getI32Type(), RmwKindAttr::get(item.getContext(), *kind));
   Block& asked = ballot.getSteps().emplaceBlock();
   Value lane = asked.addArgument(outside.getI32Type(), loc);
   OpBuilder b = OpBuilder::atBlockEnd(&asked);
