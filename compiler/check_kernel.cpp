@@ -40,7 +40,7 @@ bool isOfTheLanguage(Operation* op) {
   // What passes make (layout conversions, shared memory, asynchronous copies) is not input.
   if (isa<ProgramIdOp, NumProgramsOp, PtrAddOp, PtrToIntOp, IntToPtrOp, MakeViewOp, ViewPtrOp, ViewDimOp, ViewStrideOp,
           LoadOp, StoreOp, AccumulateOp, GatherOp, ScatterOp, AtomicRmwOp, AtomicCasOp, IotaOp, SplatOp, BroadcastOp,
-          ReshapeOp, TransOp, CatOp, ExtractOp, TakeOp, HistogramOp, ItemOp, ReduceOp, ScanOp,
+          ReshapeOp, TransOp, CatOp, ExtractOp, TakeOp, PutOp, HistogramOp, ItemOp, ReduceOp, ScanOp,
           YieldOp, DotOp, BatchDotOp, AssumeOp, AssumeTrueOp, PrintOp, AssertOp, AddRnOp, MulRnOp, DivRnOp, SqrtRnOp, BitReverseOp,
           WidenE2m1Op, WidenE8m0Op,
           OnHostOp, InlineAsmOp>(op) ||

@@ -63,6 +63,15 @@ namespace tile {
 [[nodiscard]] inline Tile take(Expr x, Expr indices, int axis) {
   return detail::make_tile(detail::take(x, indices, axis), x.loc);
 }
+struct PutOptions {
+  OptionalExpr mask{};  ///< elements where it is false are not put
+};
+/// `into` with result[.., indices[.., i, ..], ..] = values[.., i, ..] along an axis, the inverse of take: i32 indices and
+/// values of one shape (or stretched to one) that agrees with `into` outside the axis. Elements whose index is outside
+/// of the axis are put nowhere. Where several are put to one place one of them stays, which is not specified.
+[[nodiscard]] inline Tile put(Expr into, Expr indices, Expr values, int axis, PutOptions o = {}) {
+  return detail::make_tile(detail::put(into, indices, values, axis, o.mask), into.loc);
+}
 /// Opposite order along an axis.
 [[nodiscard]] inline Tile flip(Expr x, axis along) {
   if (x.kind != Expr::value || !x.v.id) return detail::make_tile({}, x.loc);

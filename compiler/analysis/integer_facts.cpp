@@ -68,6 +68,11 @@ class Rules {
           for (Value v : op_->getOperands()) r = join(r, known_.rangeOf(v));
           return found(unknownAxis(shape_), r);
         })
+        .Case<PutOp>([&](auto p) {
+          Range r = known_.rangeOf(p.getInto());
+          for (Value v : p.getValues()) r = join(r, known_.rangeOf(v));
+          return found(unknownAxis(shape_), r);
+        })
         .Case<HistogramOp>([&](auto h) {
           const Range none{0, 0}, one = h.getWeights() ? join(none, range(1)) : Range{0, 1};
           const int64_t most = h.getSource().getType().getNumElements();

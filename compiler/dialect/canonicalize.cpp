@@ -162,6 +162,22 @@ LogicalResult ScatterOp::canonicalize(ScatterOp op, PatternRewriter& rewriter) {
   return success();
 }
 
+// One tile is put into one after the other: what is made in between is not read.
+LogicalResult PutOp::canonicalize(PutOp op, PatternRewriter& rewriter) {
+  auto before = op.getInto().getDefiningOp<PutOp>();
+  if (!before || !before->hasOneUse() || before->getBlock() != op->getBlock() || before.getAxis() != op.getAxis() ||
+      before.getIndices().front().getType() != op.getIndices().front().getType())
+    return failure();
+  auto both = [](ValueRange first, ValueRange second) {
+    SmallVector<Value> all(first);
+    all.append(second.begin(), second.end());
+    return all;
+  };
+  rewriter.replaceOpWithNewOp<PutOp>(op, op.getType(), both(before.getValues(), op.getValues()),
+                                     both(before.getIndices(), op.getIndices()), before.getInto(), op.getAxis());
+  return success();
+}
+
 LogicalResult AtomicRmwOp::canonicalize(AtomicRmwOp op, PatternRewriter& rewriter) {
   auto mask = constantMask(op.getMask());
   if (!mask) return failure();

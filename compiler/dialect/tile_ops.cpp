@@ -375,6 +375,28 @@ LogicalResult TakeOp::verify() {
   return success();
 }
 
+LogicalResult PutOp::verify() {
+  auto into = cast<RankedTensorType>(getInto().getType()), to = cast<RankedTensorType>(getResult().getType());
+  if (failed(verifyAxis(*this, signedAttr(getAxis()), into.getRank()))) return failure();
+  if (to.getShape() != into.getShape() || to.getElementType() != into.getElementType())
+    return emitOpError() << "result must have the shape and element type of what is put into; found " << to << " and "
+                         << into;
+  if (getValues().empty()) return emitOpError() << "expects values to put";
+  const auto first = cast<RankedTensorType>(getIndices().front().getType());
+  for (auto [index, value] : llvm::zip(getIndices(), getValues())) {
+    auto idx = cast<RankedTensorType>(index.getType()), values = cast<RankedTensorType>(value.getType());
+    if (idx.getShape() != first.getShape() || idx.getShape() != values.getShape() ||
+        values.getElementType() != into.getElementType() || idx.getRank() != into.getRank())
+      return emitOpError() << "values must have the indices' shape and the element type of what they are put into; found "
+                           << values << ", " << idx << " and " << into;
+  }
+  for (int64_t d = 0; d < into.getRank(); ++d)
+    if (d != static_cast<int64_t>(getAxis()) && first.getDimSize(d) != into.getDimSize(d))
+      return emitOpError() << "indices must agree with the result outside the axis: expected " << into.getDimSize(d)
+                           << " along dim " << d << ", found " << first.getDimSize(d);
+  return success();
+}
+
 LogicalResult HistogramOp::verify() {
   auto to = cast<RankedTensorType>(getResult().getType());
   if (to.getRank() != 1) return emitOpError() << "result must have one dim, the values counted; found " << to;

@@ -288,6 +288,20 @@ def Tile_TakeOp : Tile_Op<"take", [Pure]> {
   let assemblyFormat = "$source `,` $indices `axis` $axis attr-dict `:` type($source) `,` type($indices) `->` type($result)";
   let hasVerifier = 1;
 }
+def Tile_PutOp : Tile_Op<"put", [Pure, SameVariadicOperandSize]> {
+  let summary = "into, with result[.., indices[.., i, ..], ..] = values[.., i, ..] along an axis; the inverse of take";
+  let description = [{
+    Elements whose index, as an unsigned number, is outside of the axis are put nowhere. Of several that are put to one
+    place one stays, which is not specified and may be another one each time. Several pairs of values and indices, all of
+    one shape, are put one after the other: where pairs meet the later one stays.
+  }];
+  let arguments = (ins Variadic<Tile_NumTensor>:$values, Variadic<Tile_Of<[I32]>>:$indices, Tile_NumTensor:$into,
+                       I32Attr:$axis);
+  let results = (outs Tile_NumTensor:$result);
+  let assemblyFormat = "$values `at` $indices `into` $into `axis` $axis attr-dict `:` functional-type(operands, results)";
+  let hasCanonicalizeMethod = 1;
+  let hasVerifier = 1;
+}
 def Tile_HistogramOp : Tile_Op<"histogram", [Pure]> {
   let summary = "how many elements are 0, 1, .. up to the result's size, or the sums of their weights; others are not counted";
   let description = "Weights are added in any order, which may be another one each time.";

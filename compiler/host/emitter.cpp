@@ -230,6 +230,7 @@ LogicalResult Emitter::emitOp(Operation* op) {
       .Case<DotOp>([&](auto o) { return emitDot(*this, o); })
       .Case<CatOp>([&](auto o) { return emitCat(*this, o); })
       .Case<TakeOp>([&](auto o) { return emitTake(*this, o); })
+      .Case<PutOp>([&](auto o) { return emitPut(*this, o); })
       .Case<HistogramOp>([&](auto o) { return emitHistogram(*this, o); })
       .Case<PrintOp>([&](auto o) { return emitPrint(*this, o); })
       .Case<AssertOp>([&](auto o) { return emitAssert(*this, o); })

@@ -167,6 +167,7 @@ mlir::LogicalResult emitScan(Emitter& e, ScanOp op);
 mlir::LogicalResult emitDot(Emitter& e, DotOp op);
 mlir::LogicalResult emitCat(Emitter& e, CatOp op);
 mlir::LogicalResult emitTake(Emitter& e, TakeOp op);
+mlir::LogicalResult emitPut(Emitter& e, PutOp op);
 mlir::LogicalResult emitHistogram(Emitter& e, HistogramOp op);
 mlir::LogicalResult emitPrint(Emitter& e, PrintOp op);
 mlir::LogicalResult emitAssert(Emitter& e, AssertOp op);

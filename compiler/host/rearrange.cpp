@@ -1,4 +1,4 @@
-// rearrange.cpp - ops that move elements: tile.cat, tile.take; tile.trans is in transpose.cpp.
+// rearrange.cpp - ops that move elements: tile.cat, tile.take, tile.put; tile.trans is in transpose.cpp.
 #include "compiler/host/lanes.h"
 #include "compiler/host/nest.h"
 #include "llvm/IR/Intrinsics.h"
@@ -173,6 +173,46 @@ LogicalResult emitTake(Emitter& e, TakeOp op) {
         shifted);
     return success();
   });
+}
+
+/// Element by element; indices outside of the axis store to a place that nobody reads.
+static LogicalResult storePlaced(Emitter& e, PutOp op, Value values, Value indices, llvm::Value* nowhere) {
+  auto& b = e.b;
+  const Ref& to = *e.plan.place(op.getResult());
+  const Type element = elementOf(op.getResult());
+  const int64_t axis = op.getAxis(), length = shapeOf(op.getResult())[axis];
+  Ref start = to;
+  start.strides[axis] = 0;
+  Nest nest(e, shapeOf(values));
+  nest.uses(indices);
+  nest.uses(values);
+  nest.uses(start);
+  const auto& sizes = nest.dims();
+  const int64_t apart = nest.stride(start, static_cast<int>(sizes.size()) - 1);
+  return nest.run(e.vectorWidth(Numbers::bytes(element), sizes.back(), 1), [&](unsigned width) {
+    llvm::Value *index = nest.eval(indices, width), *value = index ? nest.eval(values, width) : nullptr;
+    if (!value) return failure();
+    llvm::Value* fits = b.CreateICmpULT(index, llvm::ConstantInt::get(index->getType(), length));
+    llvm::Value* row = nest.address(start, element);
+    for (unsigned lane = 0; lane < width; ++lane) {
+      auto at = [&](llvm::Value* v) { return width > 1 ? b.CreateExtractElement(v, lane) : v; };
+      llvm::Value* place = b.CreateMul(b.CreateZExt(at(index), b.getInt64Ty()), e.i64(to.strides[axis]));
+      llvm::Value* there = e.offsetBy(row, element, b.CreateAdd(place, e.i64(lane * apart)));
+      e.numbers.store(element, at(value), b.CreateSelect(at(fits), there, nowhere));
+    }
+    return success();
+  });
+}
+
+LogicalResult emitPut(Emitter& e, PutOp op) {
+  if (!e.plan.owns(op.getResult())) return success();
+  const Type element = elementOf(op.getResult());
+  if (failed(e.evaluateInto(op.getInto(), *e.plan.place(op.getResult()), element))) return failure();
+  llvm::IRBuilder<> entry(&e.function->getEntryBlock(), e.function->getEntryBlock().begin());
+  llvm::Value* nowhere = entry.CreateAlloca(e.numbers.inMemory(element));
+  for (auto [values, indices] : llvm::zip(op.getValues(), op.getIndices()))
+    if (failed(storePlaced(e, op, values, indices, nowhere))) return failure();
+  return success();
 }
 
 }  // namespace tile::ir::host

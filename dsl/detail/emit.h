@@ -103,6 +103,7 @@ Value transpose(const Operand&);
 Value cat(const Operand* parts, int count, int axis);
 Value extract(const Operand&, const Shape& offsets, const Shape& shape);
 Value take(const Operand&, const Operand& indices, int axis);
+Value put(const Operand& into, const Operand& indices, const Operand& values, int axis, const Operand& mask);
 Value to_scalar(const Operand&);
 /// Sorted along an axis; where `indices` is given, equal elements keep their order, and it says where they were.
 /// `first`: so many of them only.

@@ -281,6 +281,43 @@ Value take(const Operand& o, const Operand& indices, int axis) {
   return x.result(ir::TakeOp::create(x.t->at_end(), x.t->location(o.loc), x.like(s), x.value, i.value, axis));
 }
 
+Value put(const Operand& o, const Operand& indices, const Operand& values, int axis, const Operand& mask) {
+  TileOperand into(o, "put"), i(indices, "put");
+  if (!into || !i || !resolve_axis(*into.t, axis, into.type.shape.rank(), into.type, o.loc)) return {0};
+  Tracer& t = *into.t;
+  const TileType& type = into.type;
+  if (type.pointer) return t.error("put is for tiles of numbers, found " + type.to_string(), o.loc), Value{0};
+  if (i.type.pointer || i.type.dtype != DType::i32) {
+    t.error("put needs i32 indices, found " + i.type.to_string() +
+                (i.type.pointer ? "" : "; convert with cast(x, i32)"),
+            indices.loc);
+    return {0};
+  }
+  const Value v = coerce(t, values, type.dtype, i.type.shape, "what is put into " + type.to_string());
+  const Value m = coerce(t, mask, DType::i1, {}, "the mask of put");
+  if (t.is_bad(v) || (mask.kind != Operand::absent && t.is_bad(m))) return {0};
+  Shape joint;
+  if (!broadcast_shapes(t, i.type.shape, t.type_of(v).shape, values.loc, joint)) return {0};
+  if (m.id && !broadcast_shapes(t, joint, t.type_of(m).shape, mask.loc, joint)) return {0};
+  bool fits = joint.rank() == type.shape.rank();
+  for (int d = 0; fits && d < joint.rank(); ++d) fits = d == axis || joint[d] == type.shape[d];
+  if (!fits) {
+    t.error("put needs indices and values that agree with " + type.to_string() + " outside axis " +
+                std::to_string(axis) + ", found " + i.type.to_string() + " and " + t.type_of(v).to_string(),
+            indices.loc);
+    return {0};
+  }
+  OpBuilder& b = t.at_end();
+  const Location at = t.location(o.loc);
+  mlir::Value places = stretch(t, i.value, joint, indices.loc);
+  if (m.id) {
+    mlir::Value nowhere = arith::ConstantOp::create(b, at, DenseElementsAttr::get(cast<ShapedType>(places.getType()), -1));
+    places = arith::SelectOp::create(b, at, stretch(t, t.info(m).value, joint, mask.loc), places, nowhere);
+  }
+  mlir::Value put = stretch(t, t.info(v).value, joint, values.loc);
+  return into.result(ir::PutOp::create(b, at, into.value.getType(), put, places, into.value, axis));
+}
+
 /// The weights as what sums are made of, with as many values as there are of both. 0 after an error.
 static Value weigh(TileOperand& x, const Operand& weights) {
   Tracer& t = *x.t;

@@ -25,6 +25,8 @@ func.func @shapes(%x: f32, %p: !tile.ptr<f32>, %a: tensor<6x1xf32>, %b: tensor<6
   %9 = tile.extract %b [2, 1] : tensor<6x4xf32> -> tensor<4x3xf32>
   // CHECK: tile.take %{{.*}}, %{{.*}} axis 0 : tensor<6x4xf32>, tensor<2x4xi32> -> tensor<2x4xf32>
   %10 = tile.take %b, %i axis 0 : tensor<6x4xf32>, tensor<2x4xi32> -> tensor<2x4xf32>
+  // CHECK: tile.put %{{.*}} at %{{.*}} into %{{.*}} axis 0 : (tensor<2x4xf32>, tensor<2x4xi32>, tensor<6x4xf32>) -> tensor<6x4xf32>
+  %put = tile.put %10 at %i into %b axis 0 : (tensor<2x4xf32>, tensor<2x4xi32>, tensor<6x4xf32>) -> tensor<6x4xf32>
   // CHECK: tile.histogram %{{.*}} : tensor<2x4xi32> -> tensor<7xi32>
   %counts = tile.histogram %i : tensor<2x4xi32> -> tensor<7xi32>
   // CHECK: tile.histogram %{{.*}} weights %{{.*}} : tensor<2x4xf32> : tensor<2x4xi32> -> tensor<7xf32>

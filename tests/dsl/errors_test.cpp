@@ -145,6 +145,10 @@ TEST(Errors, Shapes) {
   EXPECT_TILE_ERROR(__LINE__, "extract needs one offset and one size per dim, inside tile<4x4xf32>, found offsets {2, 0} and sizes {4, 4}", [] { auto r = extract(zeros({4, 4}, f32), {2, 0}, {4, 4}); });
   EXPECT_TILE_ERROR(__LINE__, "inside tile<4xf32>, found offsets {9223372036854775807} and sizes {4}", [] { auto r = extract(zeros({4}, f32), {INT64_MAX}, {4}); });
   EXPECT_TILE_ERROR(__LINE__, "found tile<4xi64>; convert with cast(x, i32)", [] { auto r = take(zeros({4}, f32), zeros({4}, i64), 0); });
+  EXPECT_TILE_ERROR(__LINE__, "put needs i32 indices, found tile<4xi64>; convert with cast(x, i32)", [] { auto r = put(zeros({4}, f32), zeros({4}, i64), 1.f, 0); });
+  EXPECT_TILE_ERROR(__LINE__, "what is put into tile<4xf16> must be f16 (or narrower, of the same kind), found tile<8xf32>; convert with cast(x, f16)", [] { auto r = put(zeros({4}, f16), zeros({8}, i32), zeros({8}, f32), 0); });
+  EXPECT_TILE_ERROR(__LINE__, "put needs indices and values that agree with tile<4x2xf32> outside axis 0, found tile<8xi32> and tile<8xf32>", [] { auto r = put(zeros({4, 2}, f32), zeros({8}, i32), zeros({8}, f32), 0); });
+  EXPECT_TILE_ERROR(__LINE__, "the mask of put must be i1, found tile<8xi32>; compare, e.g. x != 0", [] { auto r = put(zeros({4}, f32), zeros({8}, i32), 1.f, 0, {.mask = zeros({8}, i32)}); });
   EXPECT_TILE_ERROR(__LINE__, "split needs a tile whose last dim has size 2", [] { auto r = split(zeros({4}, f32)); });
   EXPECT_TILE_ERROR(__LINE__, "trans needs a tile, found the scalar f32", [](F32 x) { auto r = trans(x); });
   EXPECT_TILE_ERROR(__LINE__, "to_scalar needs a tile of one element, found tile<4xf32>", [] { auto r = to_scalar(zeros({4}, f32)); });

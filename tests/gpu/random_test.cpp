@@ -86,7 +86,7 @@ class Program {
     std::string r = fresh();
     int rank = static_cast<int>(t.shape.size()), axis = static_cast<int>(number(rank));
     std::string T = type(t.shape);
-    switch (number(12)) {
+    switch (number(13)) {
       case 0:
       case 1: {
         static const char* ops[] = {"addi", "subi", "muli", "xori", "maxsi", "minui"};
@@ -174,6 +174,25 @@ class Program {
         line(fmt::format("%{} = arith.constant dense<{}> : {}", c, count(t.shape) - 1, T));
         line(fmt::format("%{} = arith.subi %{}, %{} : {}", back, c, at, T));
         line(fmt::format("%{} = tile.gather %tmp offsets %{} : {} : !tile.ptr<i32> -> {}", r, back, T, T));
+        return add(r, t.shape);
+      }
+      case 11: {  // turned along an axis; what comes to be in front of its start is put nowhere
+        const int64_t n = t.shape[axis];
+        Shape row(t.shape.size(), 1), flat{n};
+        row[axis] = n;
+        const std::string i = fresh(), far = fresh(), moved = fresh(), size = fresh(), turned = fresh(), less = fresh(),
+                          left = fresh(), along = fresh(), at = fresh();
+        line(fmt::format("%{} = tile.iota : {}", i, type(flat)));
+        line(fmt::format("%{} = arith.constant dense<{}> : {}", far, number(n), type(flat)));
+        line(fmt::format("%{} = arith.addi %{}, %{} : {}", moved, i, far, type(flat)));
+        line(fmt::format("%{} = arith.constant dense<{}> : {}", size, n, type(flat)));
+        line(fmt::format("%{} = arith.remui %{}, %{} : {}", turned, moved, size, type(flat)));
+        line(fmt::format("%{} = arith.constant dense<{}> : {}", less, number(n), type(flat)));
+        line(fmt::format("%{} = arith.subi %{}, %{} : {}", left, turned, less, type(flat)));
+        line(fmt::format("%{} = tile.reshape %{} : {} -> {}", along, left, type(flat), type(row)));
+        line(fmt::format("%{} = tile.broadcast %{} : {} -> {}", at, along, type(row), T));
+        line(fmt::format("%{} = tile.put %{} at %{} into %{} axis {} : ({}, {}, {}) -> {}", r, t.name, at, some(t.shape),
+                         axis, T, T, T, T));
         return add(r, t.shape);
       }
       default: {

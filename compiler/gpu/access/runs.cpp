@@ -174,17 +174,15 @@ struct PlaceInRun {
   int64_t beforeEnd;  ///< and no nearer to its last place
 };
 
-std::optional<PlaceInRun> placeInRun(ScatterOp scatter, const Facts& facts) {
-  if (!scatter.getOffsets()) return std::nullopt;
-  MaskedSums sums(scatter.getMask(), facts);
-  LinearForm place = sums.of(scatter.getOffsets());
+std::optional<PlaceInRun> placeInRun(Value offsets, Value mask, RecordStart start, int64_t by, const Facts& facts) {
+  MaskedSums sums(mask, facts);
+  LinearForm place = sums.of(offsets);
   const auto* ends =
       llvm::find_if(place.symbols, [&](const auto& part) { return part.second == 1 && lengthsOf(part.first, facts); });
   if (ends == place.symbols.end()) return std::nullopt;
   PlaceInRun found;
   found.ends = ends->first;
   const LinearForm length = sums.of(lengthsOf(found.ends, facts));
-  const auto [start, by] = withoutConstantPart(scatter.getPtr());
   found.start = start, place.constant += by;
   place.add(found.ends, -1);
   place = place.plus(length);
@@ -194,18 +192,41 @@ std::optional<PlaceInRun> placeInRun(ScatterOp scatter, const Facts& facts) {
   return std::min(found.fromBegin, found.beforeEnd) > -kFar ? std::optional(found) : std::nullopt;
 }
 
+std::optional<PlaceInRun> placeInRun(ScatterOp scatter, const Facts& facts) {
+  const auto [start, by] = withoutConstantPart(scatter.getPtr());
+  return placeInRun(scatter.getOffsets(), scatter.getMask(), start, by, facts);
+}
+
+std::optional<PlaceInRun> placeInRun(Value places, const Facts& facts) {
+  places = behindConverts(places);
+  auto select = places.getDefiningOp<arith::SelectOp>();
+  // What is never put may be any number below 0: its other bits are not looked at.
+  if (!select || facts.rangeOf(select.getFalseValue()).max >= 0) return placeInRun(places, Value(), {}, 0, facts);
+  return placeInRun(select.getTrueValue(), select.getCondition(), {}, 0, facts);
+}
+
+/// Of tiles of one shape under one layout, where a thread has the same elements of both.
+bool haveSameOwners(Value a, Value b) {
+  auto x = cast<RankedTensorType>(a.getType()), y = cast<RankedTensorType>(b.getType());
+  return x.getShape() == y.getShape() && x.getEncoding() == y.getEncoding();
+}
+
+bool areApart(const std::optional<PlaceInRun>& first, const std::optional<PlaceInRun>& second) {
+  if (!first || !second || first->ends != second->ends || !(first->start == second->start)) return false;
+  // Runs may begin anywhere, if at one place for both.
+  return -std::min(first->fromBegin, second->fromBegin) <= std::min(first->beforeEnd, second->beforeEnd);
+}
+
 }  // namespace
 
 bool areInOwnRuns(Operation* access, Operation* other, const Facts& facts) {
   auto x = dyn_cast<ScatterOp>(access), y = dyn_cast<ScatterOp>(other);
-  // Under one layout: a thread has the same elements of both.
-  if (!x || !y || !x.getOffsets() || !y.getOffsets()) return false;
-  auto a = cast<RankedTensorType>(x.getOffsets().getType()), b = cast<RankedTensorType>(y.getOffsets().getType());
-  if (a.getShape() != b.getShape() || a.getEncoding() != b.getEncoding()) return false;
-  const auto first = placeInRun(x, facts), second = placeInRun(y, facts);
-  if (!first || !second || first->ends != second->ends || !(first->start == second->start)) return false;
-  // Runs may begin anywhere, if at one place for both.
-  return -std::min(first->fromBegin, second->fromBegin) <= std::min(first->beforeEnd, second->beforeEnd);
+  if (!x || !y || !x.getOffsets() || !y.getOffsets() || !haveSameOwners(x.getOffsets(), y.getOffsets())) return false;
+  return areApart(placeInRun(x, facts), placeInRun(y, facts));
+}
+
+bool areInOwnRuns(Value places, Value others, const Facts& facts) {
+  return haveSameOwners(places, others) && areApart(placeInRun(places, facts), placeInRun(others, facts));
 }
 
 }  // namespace tile::ir

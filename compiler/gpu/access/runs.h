@@ -10,5 +10,7 @@ namespace tile::ir {
 /// 0 and l[i]: by their ranges, or by the mask (`k < length`, also of sums: `length - 1 - k`). The lengths l must be
 /// known not to be negative, and their sum not to wrap.
 bool areInOwnRuns(mlir::Operation* access, mlir::Operation* other, const Facts& facts);
+/// The same of two tiles of places in one tile; those that a mask makes -1 (`select mask, place, -1`) are none.
+bool areInOwnRuns(mlir::Value places, mlir::Value others, const Facts& facts);
 
 }  // namespace tile::ir

@@ -69,6 +69,9 @@ SmallVector<Value> sameLayout(Operation* op) {
   bool all = isa<GatherOp, ScatterOp, AtomicRmwOp, AtomicCasOp, ScanOp, AssumeOp>(op) || isElementwise(op);
   if (auto take = dyn_cast<TakeOp>(op)) {
     addTiles(group, {take.getIndices(), take.getResult()});
+  } else if (auto put = dyn_cast<PutOp>(op)) {
+    addTiles(group, put.getIndices());
+    addTiles(group, put.getValues());
   } else if (auto mma = dyn_cast<MmaOp>(op)) {
     addTiles(group, {mma.getAcc(), mma.getResult()});
   } else if (auto mma = dyn_cast<BatchMmaOp>(op)) {

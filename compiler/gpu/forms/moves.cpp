@@ -439,9 +439,17 @@ int rowVector(const layout::Layout& layout, int bytes) {
   return static_cast<int>(vector & -vector);
 }
 
+/// Of a layout of indices along an axis.
+static int indexedVector(const layout::Layout& layout, int axis, Type type) {
+  return axis + 1 < layout.rank() ? rowVector(layout, elementBytes(type)) : 1;
+}
+
 int takenVector(TakeOp op) {
-  const layout::Layout to = layoutOrDie(op.getResult());
-  return static_cast<int>(op.getAxis()) + 1 < to.rank() ? rowVector(to, elementBytes(op.getType())) : 1;
+  return indexedVector(layoutOrDie(op.getResult()), static_cast<int>(op.getAxis()), op.getType());
+}
+
+int putVector(PutOp op) {
+  return indexedVector(layoutOrDie(op.getValues().front()), static_cast<int>(op.getAxis()), op.getType());
 }
 
 Gaps gapsOf(TakeOp op) {

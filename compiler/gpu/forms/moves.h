@@ -94,8 +94,9 @@ Gaps gapsOf(TakeOp op);
 
 /// How many neighbours in a row a thread with this layout moves at a time.
 int rowVector(const layout::Layout& layout, int elementBytes);
-/// The same for what the op reads: if its axis is not the last one, neighbours stay neighbours.
+/// The same for what the op reads, or puts: if its axis is not the last one, neighbours stay neighbours.
 int takenVector(TakeOp op);
+int putVector(PutOp op);
 
 /// Bytes of an element in shared or global memory.
 int elementBytes(mlir::Type type);

@@ -68,6 +68,7 @@ std::optional<Scratch> scratchOf(Operation* op) {
         bytes = gapsOf(o).place(bytes);
         return Scratch{bytes, 16};
       })
+      .Case<PutOp>([](PutOp o) -> std::optional<Scratch> { return Scratch{tileBytes(o.getType()), 16}; })
       .Case<HistogramOp>([](HistogramOp o) -> std::optional<Scratch> {
         auto counts = cast<RankedTensorType>(o.getType());
         return Scratch{counts.getNumElements() * elementBytes(counts), 16};
@@ -101,6 +102,7 @@ std::string scratchName(Operation* op) {
       .Case<ExtractOp>([&](auto o) { return of("extract from ", o.getSource()); })
       .Case<CatOp>([&](auto o) { return of("cat to ", o.getResult()); })
       .Case<TakeOp>([&](auto o) { return of("take from ", o.getSource()); })
+      .Case<PutOp>([&](auto o) { return of("put into ", o.getResult()); })
       .Case<HistogramOp>([&](auto o) { return of("counts of ", o.getResult()); })
       .Case<ReduceOp>([&](auto o) {
         return votesAtBarrier(o) ? "vote of the program's threads" : of("reduction of ", o.getSources()[0]);

@@ -179,6 +179,7 @@ LogicalResult Emitter::emitOp(Operation* op) {
       .Case<CatOp>([&](auto o) { return emitCat(*this, o); })
       .Case<ExtractOp>([&](auto o) { return emitExtract(*this, o); })
       .Case<TakeOp>([&](auto o) { return emitTake(*this, o); })
+      .Case<PutOp>([&](auto o) { return emitPut(*this, o); })
       .Case<HistogramOp>([&](auto o) { return emitHistogram(*this, o); })
       .Case<SmemCountOp>([&](auto o) { return emitSmemCount(*this, o); })
       .Case<ConvertOp>([&](auto o) { return emitConvert(*this, o); })

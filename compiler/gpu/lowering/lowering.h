@@ -69,6 +69,7 @@ llvm::LogicalResult emitTrans(Emitter& e, TransOp op);
 llvm::LogicalResult emitCat(Emitter& e, CatOp op);
 llvm::LogicalResult emitExtract(Emitter& e, ExtractOp op);
 llvm::LogicalResult emitTake(Emitter& e, TakeOp op);
+llvm::LogicalResult emitPut(Emitter& e, PutOp op);
 llvm::LogicalResult emitConvert(Emitter& e, ConvertOp op);
 // histogram.cpp
 llvm::LogicalResult emitHistogram(Emitter& e, HistogramOp op);

@@ -2,6 +2,7 @@
 // shared memory where not (see moves.h).
 #include <set>
 
+#include "compiler/gpu/access/runs.h"
 #include "compiler/gpu/forms/moves.h"
 #include "compiler/gpu/forms/scratch.h"
 #include "compiler/gpu/lowering/access.h"
@@ -271,6 +272,20 @@ static llvm::Value* chosenOf(Emitter& e, llvm::ArrayRef<llvm::Value*> line, llvm
   return left[0];
 }
 
+// Which element, in row-major order of `shape`, register `reg` of a thread means where `index` stands for its own place
+// along the axis.
+static llvm::Value* rowMajorPlace(Emitter& e, const layout::Layout& layout, int reg, int axis, llvm::Value* index,
+                                  const layout::Shape& shape) {
+  llvm::IRBuilder<>& b = e.b;
+  const layout::Coord coord = layout.regCoord(reg);
+  llvm::Value* at = nullptr;
+  for (int dim = 0; dim < layout.rank(); ++dim) {
+    llvm::Value* here = dim == axis ? index : b.CreateAdd(e.threadCoord(layout, dim), e.i32(coord[dim]));
+    at = at ? b.CreateAdd(b.CreateMul(at, e.i32(shape[dim])), here) : here;
+  }
+  return at;
+}
+
 // Known indices: shuffles, where elements stay inside warps. Lines that a thread has whole: it chooses. Else the source
 // in shared memory, one read per element at its own index. Indices outside the axis read its last element.
 LogicalResult emitTake(Emitter& e, TakeOp op) {
@@ -319,18 +334,10 @@ LogicalResult emitTake(Emitter& e, TakeOp op) {
   const int vector = !gaps || gaps.keepVectors() ? takenVector(op) : 1;
   Regs result(to.numRegs(), llvm::PoisonValue::get(element));
   auto read = [&](llvm::ArrayRef<int> run) {
-    layout::Coord coord = to.regCoord(run[0]);
-    llvm::Value* at = nullptr;
-    for (int dim = 0; dim < from.rank(); ++dim) {
-      llvm::Value* index = nullptr;
-      if (dim == static_cast<int>(op.getAxis())) {
-        index = indices[run[0]];
-        if (!isInside) index = b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, index, e.i32(from.shape()[dim] - 1));
-      } else {
-        index = b.CreateAdd(e.threadCoord(to, dim), e.i32(coord[dim]));
-      }
-      at = at ? b.CreateAdd(b.CreateMul(at, e.i32(from.shape()[dim])), index) : index;
-    }
+    const int axis = static_cast<int>(op.getAxis());
+    llvm::Value* index = indices[run[0]];
+    if (!isInside) index = b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, index, e.i32(from.shape()[axis] - 1));
+    llvm::Value* at = rowMajorPlace(e, to, run[0], axis, index, from.shape());
     llvm::Value* ptr = placeWithGaps(e, base, at, bytes, gaps);
     const Regs values = loadVector(e, ptr, element, static_cast<int>(run.size()), e.inTile(to, run[0]));
     for (auto [reg, value] : llvm::zip(run, values)) result[reg] = value;
@@ -343,6 +350,55 @@ LogicalResult emitTake(Emitter& e, TakeOp op) {
       for (int reg : run) read(reg);
   }
   e.define(op.getResult(), std::move(result));
+  return success();
+}
+
+// Stores elements over those of a tile in shared memory where their indices fit.
+static void storePlaced(Emitter& e, PutOp op, Value values, Value indices) {
+  llvm::IRBuilder<>& b = e.b;
+  const layout::Layout& from = e.layoutOf(values);
+  const layout::Shape& into = e.layoutOf(op.getInto()).shape();
+  const int axis = static_cast<int>(op.getAxis());
+  const Range range = e.facts().rangeOf(indices);
+  const bool isInside = range.min >= 0 && range.max < into[axis];
+  llvm::ArrayRef<llvm::Value*> places = e.regs(indices), elements = e.regs(values);
+  llvm::Value *base = e.scratch(op), *first = e.isFirstReplica(from);
+  auto store = [&](llvm::ArrayRef<int> run) {
+    llvm::Value* index = places[run[0]];
+    llvm::Value* fits = isInside ? nullptr : b.CreateICmpULT(index, e.i32(into[axis]));
+    llvm::Value* at = b.CreateMul(rowMajorPlace(e, from, run[0], axis, index, into), e.i32(memoryBytes(elements[0]->getType())));
+    Regs stored;
+    for (int reg : run) stored.push_back(elements[reg]);
+    storeVector(e, b.CreatePtrAdd(base, at), stored, e.andAll({first, fits, e.inTile(from, run[0])}));
+  };
+  std::set<layout::Coord> put;  // registers may hold an element twice
+  for (const std::vector<int>& run : from.runs(std::max(0, from.rank() - 1), putVector(op))) {
+    if (from.isRegPadding(run[0]) || !put.insert(from.regCoord(run[0])).second) continue;
+    if (llvm::all_of(run, [&](int reg) { return places[reg] == places[run[0]]; }))
+      store(run);
+    else
+      for (int reg : run) store(reg);
+  }
+}
+
+// What is put into lies in shared memory, values go over it, and the result is read. Threads wait in between; pairs that
+// never meet have no order.
+LogicalResult emitPut(Emitter& e, PutOp op) {
+  const layout::Layout &into = e.layoutOf(op.getInto()), &to = e.layoutOf(op.getResult());
+  llvm::Value* base = e.scratch(op);
+  storeLinear(e, base, into.shape(), into, e.regs(op.getInto()), zeros(into.rank()));
+  e.barrier();
+  for (size_t i = 0, since = 0; i < op.getValues().size(); ++i) {
+    for (size_t before = since; before < i; ++before)
+      if (!areInOwnRuns(op.getIndices()[before], op.getIndices()[i], e.facts())) {
+        e.barrier();
+        since = i;
+        break;
+      }
+    storePlaced(e, op, op.getValues()[i], op.getIndices()[i]);
+  }
+  e.barrier();
+  e.define(op.getResult(), loadLinear(e, base, to.shape(), to, e.elementType(op.getResult()), zeros(to.rank())));
   return success();
 }
 

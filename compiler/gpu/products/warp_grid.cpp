@@ -39,8 +39,8 @@ void WarpGrids::connect(Operation* op) {
   if (auto dot = dyn_cast<DotOp>(op)) return join(dot.getAcc(), dot.getResult());
   if (auto dot = dyn_cast<BatchMmaOp>(op)) return join(dot.getAcc(), dot.getResult());
   // Loads make new tiles; transposition and reordering hand elements to other owners.
-  if (isa<LoadOp, GatherOp, StoreOp, AccumulateOp, ScatterOp, AtomicRmwOp, AtomicCasOp, TransOp, TakeOp, HistogramOp>(
-          op))
+  if (isa<LoadOp, GatherOp, StoreOp, AccumulateOp, ScatterOp, AtomicRmwOp, AtomicCasOp, TransOp, TakeOp, PutOp,
+          HistogramOp>(op))
     return;
   if (auto loop = dyn_cast<scf::ForOp>(op)) {
     auto* yield = loop.getBody()->getTerminator();

@@ -206,7 +206,7 @@ int64_t estimateScratch(func::FuncOp func, llvm::function_ref<bool(Operation*)> 
       bytes = table;
     } else if (isa<TransOp, ScanOp, TakeOp, CatOp, ExtractOp>(op)) {
       bytes = tileBytes(op->getOperand(0).getType());
-    } else if (isa<HistogramOp>(op) && !isStaged(op)) {  // else it counts in a buffer
+    } else if (isa<PutOp>(op) || (isa<HistogramOp>(op) && !isStaged(op))) {  // else it counts in a buffer
       bytes = tileBytes(op->getResult(0).getType());
     }
     most = std::max(most, bytes);
