@@ -159,3 +159,26 @@ func.func @other_reshapes(%v: !tile.view<3xf32>, %w: !tile.view<3xf32>, %i: i32)
   %3 = tile.reshape %2 : tensor<4x1x8xf32> -> tensor<2x16xf32>
   return %1, %3 : tensor<4x8xf32>, tensor<2x16xf32>
 }
+
+// -----
+
+// What lies between one put and the next is not read; other readers and other axes keep them apart.
+// CHECK-LABEL: func.func @puts(
+// CHECK-SAME: %[[A:.*]]: tensor<8x4xf32>, %[[I:.*]]: tensor<2x4xi32>, %[[J:.*]]: tensor<2x4xi32>, %[[V:.*]]: tensor<2x4xf32>, %[[W:.*]]: tensor<2x4xf32>
+// CHECK: %[[R:.*]] = tile.put %[[V]], %[[W]] at %[[I]], %[[J]] into %[[A]] axis 0
+// CHECK-NEXT: return %[[R]]
+func.func @puts(%a: tensor<8x4xf32>, %i: tensor<2x4xi32>, %j: tensor<2x4xi32>, %v: tensor<2x4xf32>, %w: tensor<2x4xf32>) -> tensor<8x4xf32> {
+  %0 = tile.put %v at %i into %a axis 0 : (tensor<2x4xf32>, tensor<2x4xi32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+  %1 = tile.put %w at %j into %0 axis 0 : (tensor<2x4xf32>, tensor<2x4xi32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+  return %1 : tensor<8x4xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @puts_apart(
+// CHECK-COUNT-2: tile.put
+func.func @puts_apart(%a: tensor<8x4xf32>, %i: tensor<2x4xi32>, %v: tensor<2x4xf32>) -> (tensor<8x4xf32>, tensor<8x4xf32>) {
+  %0 = tile.put %v at %i into %a axis 0 : (tensor<2x4xf32>, tensor<2x4xi32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+  %1 = tile.put %v at %i into %0 axis 0 : (tensor<2x4xf32>, tensor<2x4xi32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+  return %0, %1 : tensor<8x4xf32>, tensor<8x4xf32>
+}

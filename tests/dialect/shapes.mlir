@@ -191,6 +191,30 @@ func.func @take_axis(%a: tensor<6x4xf32>, %i: tensor<6x4xi32>) {
 
 // -----
 
+func.func @put_shape(%a: tensor<6x4xf32>, %i: tensor<2x3xi32>, %v: tensor<2x3xf32>) {
+  // expected-error @+1 {{indices must agree with the result outside the axis: expected 4 along dim 1, found 3}}
+  %0 = tile.put %v at %i into %a axis 0 : (tensor<2x3xf32>, tensor<2x3xi32>, tensor<6x4xf32>) -> tensor<6x4xf32>
+  return
+}
+
+// -----
+
+func.func @put_values(%a: tensor<6x4xf32>, %i: tensor<2x4xi32>, %v: tensor<2x4xf16>) {
+  // expected-error @+1 {{values must have the indices' shape and the element type of what they are put into}}
+  %0 = tile.put %v at %i into %a axis 0 : (tensor<2x4xf16>, tensor<2x4xi32>, tensor<6x4xf32>) -> tensor<6x4xf32>
+  return
+}
+
+// -----
+
+func.func @put_result(%a: tensor<6x4xf32>, %i: tensor<2x4xi32>, %v: tensor<2x4xf32>) {
+  // expected-error @+1 {{result must have the shape and element type of what is put into}}
+  %0 = tile.put %v at %i into %a axis 0 : (tensor<2x4xf32>, tensor<2x4xi32>, tensor<6x4xf32>) -> tensor<2x4xf32>
+  return
+}
+
+// -----
+
 func.func @take_shape(%a: tensor<6x4xf32>, %i: tensor<6x4xi32>) {
   // expected-error @+1 {{result must have the indices' shape and the source's element type}}
   %0 = tile.take %a, %i axis 0 : tensor<6x4xf32>, tensor<6x4xi32> -> tensor<5x4xf32>
