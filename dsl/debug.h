@@ -21,7 +21,8 @@ inline void device_assert(Expr condition, const std::string& message) { detail::
 }
 /// Promise that a scalar condition holds.
 inline void assume(Expr condition) { detail::assume(condition); }
-/// Warps per program on a GPU (1, 2 or a multiple of 4 up to 32); ignored on the host. Without it the compiler chooses.
+/// Warps per program on a GPU (1, 2 or a multiple of 4 up to 32); ignored on the host. Without it, or with 0, the
+/// compiler chooses: 4, where it has no reason for others (large products and few programs have more).
 inline void num_warps(int n, SrcLoc loc = SrcLoc::current()) { detail::set_num_warps(n, loc); }
 /// Programs (1 to 32) whose registers shall fit a multiprocessor of a GPU at a time: fewer registers for each thread,
 /// more programs that hide each other's latencies. Without it a thread takes what makes it fastest alone.

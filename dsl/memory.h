@@ -8,6 +8,13 @@
 namespace tile {
 
 // ---- views
+/// Index of a dim that a box does not have, wherever it stands: K.load({n, only(head), 0}, {64, 128}) is a tile of 64 x 128,
+/// and K.store({n, only(head), 0}, x) takes one.
+[[nodiscard]] inline Expr only(Expr index) {
+  index.drops_dim = true;
+  return index;
+}
+
 /// What a box load reads outside the tensor, and how it uses the caches.
 struct BoxLoad {
   double pad = 0;
@@ -38,8 +45,8 @@ class Tensor {
   Tensor(const Tensor<U, R>& other) : view_(other.view_) {}
   Tensor& operator=(const Tensor&) = delete;  // not a variable: a loop could not carry it
 
-  /// Box of `shape` at `offsets` (one per dim). A shape of lower rank means extent 1 in the leading dims, which are
-  /// dropped.
+  /// Box of `shape` at `offsets` (one per dim). Dims of which it has `only(i)` are not part of the shape. A shape of lower
+  /// rank than that means extent 1 in the leading dims, which are dropped.
   [[nodiscard]] Tile load(std::array<Expr, R> offsets, Shape shape, BoxLoad options = {},
                           SrcLoc loc = SrcLoc::current()) const {
     return detail::make_tile(
@@ -56,8 +63,8 @@ class Tensor {
   [[nodiscard]] Tile load(std::array<Expr, R> offsets, SrcLoc loc = SrcLoc::current()) const {
     return load(offsets, Shape{}, {}, loc);
   }
-  /// Writes the box that starts at `offsets` and has the value's shape; a value of lower rank has extent 1 in the
-  /// leading dims. The value must already be of type T (or narrower).
+  /// Writes the box that starts at `offsets` and has the value's shape, and dims with `only(i)` beside; a value of lower
+  /// rank has extent 1 in the leading dims. The value must already be of type T (or narrower).
   void store(std::array<Expr, R> offsets, Expr value, BoxStore options = {}, SrcLoc loc = SrcLoc::current()) const {
     static_assert(!std::is_const_v<T>,
                   "store through a Tensor<const T, R>: declare the kernel parameter as Tensor<T, R>");

@@ -82,12 +82,18 @@ TILE_FOLD_BY_NUMBER(all)
 struct ScanOptions {
   bool reverse = false;  ///< from the last element to the first
 };
-/// Inclusive running sum and product.
-[[nodiscard]] inline Tile cumsum(Expr x, axis along, ScanOptions o = {}) {
-  return detail::make_tile(detail::scan(detail::Fold::sum, x, along.index, o.reverse), x.loc);
+struct RunningOptions {
+  bool reverse = false;    ///< from the last element to the first
+  bool exclusive = false;  ///< of the elements before, without the element itself
+};
+/// Running sum and product.
+[[nodiscard]] inline Tile cumsum(Expr x, axis along, RunningOptions o = {}) {
+  const Tile sums = detail::make_tile(detail::scan(detail::Fold::sum, x, along.index, o.reverse), x.loc);
+  return o.exclusive ? shift(Expr(sums, x.loc), o.reverse ? -1 : 1, along) : sums;
 }
-[[nodiscard]] inline Tile cumprod(Expr x, axis along, ScanOptions o = {}) {
-  return detail::make_tile(detail::scan(detail::Fold::prod, x, along.index, o.reverse), x.loc);
+[[nodiscard]] inline Tile cumprod(Expr x, axis along, RunningOptions o = {}) {
+  const Tile products = detail::make_tile(detail::scan(detail::Fold::prod, x, along.index, o.reverse), x.loc);
+  return o.exclusive ? shift(Expr(products, x.loc), o.reverse ? -1 : 1, along, {.fill = 1}) : products;
 }
 
 namespace detail {

@@ -33,6 +33,20 @@ namespace tile {
   const detail::Operand parts[] = {a, b};
   return detail::make_tile(detail::cat(parts, 2, axis), a.loc);
 }
+/// Any number of tiles, one behind the other: cat({a, b, c}, 1).
+template <size_t N>
+[[nodiscard]] Tile cat(const Expr (&parts)[N], int axis = 0) {
+  detail::Operand all[N];
+  for (size_t i = 0; i < N; ++i) all[i] = parts[i];
+  return detail::make_tile(detail::cat(all, int(N), axis), parts[0].loc);
+}
+/// Tiles of one shape along a new dim: stack({a, b, c}, 0)[i] would be the i-th.
+template <size_t N>
+[[nodiscard]] Tile stack(const Expr (&parts)[N], int at = 0) {
+  detail::Operand all[N];
+  for (size_t i = 0; i < N; ++i) all[i] = Expr(expand_dims(parts[i], at), parts[i].loc);
+  return detail::make_tile(detail::cat(all, int(N), at), parts[0].loc);
+}
 /// Stacks two equal shapes along a new last dim of size 2.
 [[nodiscard]] inline Tile join(Expr a, Expr b) {
   return cat(Expr(expand_dims(a, -1), a.loc), Expr(expand_dims(b, -1), b.loc), -1);
@@ -62,6 +76,17 @@ namespace tile {
 /// result[.., i, ..] = x[.., indices[.., i, ..], ..] along an axis; i32 indices of x's rank.
 [[nodiscard]] inline Tile take(Expr x, Expr indices, int axis) {
   return detail::make_tile(detail::take(x, indices, axis), x.loc);
+}
+/// Every element `n` times, one behind the other along an axis: a, a, b, b, .. (values of groups for their members).
+[[nodiscard]] inline Tile repeat(Expr x, int64_t n, axis along) {
+  return detail::make_tile(detail::repeat(x, n, along.index), x.loc);
+}
+struct ShiftOptions {
+  OptionalExpr fill{};  ///< a scalar that comes in at the end; default 0
+};
+/// The elements `by` places further along an axis (back, where it is negative): result[i] = x[i - by].
+[[nodiscard]] inline Tile shift(Expr x, int64_t by, axis along, ShiftOptions o = {}) {
+  return detail::make_tile(detail::shift(x, by, along.index, o.fill), x.loc);
 }
 struct PutOptions {
   OptionalExpr mask{};  ///< elements where it is false are not put

@@ -47,6 +47,7 @@ struct Operand {
     double f;
   };
   Kind kind = absent;
+  bool drops_dim = false;  ///< the place in a dim of which a box has this one alone, without a dim of its own
   SrcLoc loc;
 };
 
@@ -102,6 +103,8 @@ Value permute(const Operand&, const Shape& order);
 Value transpose(const Operand&);
 Value cat(const Operand* parts, int count, int axis);
 Value extract(const Operand&, const Shape& offsets, const Shape& shape);
+Value repeat(const Operand&, int64_t n, int axis);
+Value shift(const Operand&, int64_t by, int axis, const Operand& fill);
 Value take(const Operand&, const Operand& indices, int axis);
 Value put(const Operand& into, const Operand& indices, const Operand& values, int axis, const Operand& mask);
 Value to_scalar(const Operand&);

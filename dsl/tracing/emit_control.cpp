@@ -359,6 +359,7 @@ static void check_resident_warps(Tracer& t, SrcLoc loc) {
 void set_num_warps(int n, SrcLoc loc) {
   Tracer* t = Tracer::current();
   if (!t) return;
+  if (n == 0) return;  // a field of a configuration that leaves it open
   // Multiples of 4 are whole warpgroups: three of them suit tiles of 192 rows.
   if (n != 1 && n != 2 && (n < 1 || n > 32 || n % 4 != 0))
     return t->error("num_warps must be 1, 2 or a multiple of 4 up to 32, found " + std::to_string(n), loc);

@@ -155,20 +155,43 @@ static bool box_indices(Tracer& t, Value view, const Operand* offsets, int rank,
   return ok;
 }
 
+/// Error of a box with more dims than the tensor has beside those with `only`; `found` is what was given.
+static void too_many_dims(Tracer& t, const Operand* offsets, int rank, const std::string& found, SrcLoc loc) {
+  const auto dropped = std::count_if(offsets, offsets + rank, [](const Operand& o) { return o.drops_dim; });
+  t.error("a box has at most as many dims as its tensor (" + std::to_string(rank) +
+              (dropped ? ", of which " + std::to_string(dropped) + " with only(..)" : "") + "), found " + found,
+          loc);
+}
+
+/// The shape of a tile with dims of size 1 where offsets drop one, without leading ones. Nothing: it has too many dims.
+static std::optional<Shape> with_dropped_dims(const Operand* offsets, int rank, const Shape& shape) {
+  llvm::SmallVector<int64_t> box;  // last dim first
+  int left = shape.rank();
+  for (int i = rank - 1; i >= 0 && left > 0; --i) box.push_back(offsets[i].drops_dim ? 1 : shape[--left]);
+  if (left > 0) return std::nullopt;
+  Shape full;
+  for (int64_t size : llvm::reverse(box)) full.push_back(size);
+  return full;
+}
+
+/// The same elements as a tile of the shape (dims of size 1 more or fewer).
+static mlir::Value as_shape(Tracer& t, mlir::Value v, const Shape& shape, SrcLoc loc) {
+  auto type = dyn_cast<RankedTensorType>(v.getType());
+  if (!type || type.getShape() == llvm::ArrayRef(shape.begin(), shape.end())) return v;
+  auto to = RankedTensorType::get(llvm::ArrayRef(shape.begin(), shape.end()), type.getElementType());
+  return ir::ReshapeOp::create(t.at_end(), t.location(loc), to, v);
+}
+
 Value load_box(Value view, const Operand* offsets, int rank, const Shape& shape, double pad, Cache cache, SrcLoc loc) {
   Tracer* t = Tracer::current();
   if (!t || !outside_combiner(*t, "load", loc)) return {0};
   SmallVector<mlir::Value, 4> indices;
   if (!box_indices(*t, view, offsets, rank, indices) || !valid_shape(*t, shape, loc)) return {0};
-  if (shape.rank() > rank) {
-    t->error("a box has at most as many dims as its tensor (" + std::to_string(rank) + "), found " +
-                 std::to_string(shape.rank()),
-             loc);
-    return {0};
-  }
+  const std::optional<Shape> box = with_dropped_dims(offsets, rank, shape);
+  if (!box) return too_many_dims(*t, offsets, rank, std::to_string(shape.rank()), loc), Value{0};
   const DType d = t->info(view).dtype;
   Access a;
-  a.dtype = d, a.shape = shape;
+  a.dtype = d, a.shape = *box;
   FloatAttr fill;
   if (pad != 0) {
     Operand p;
@@ -183,7 +206,7 @@ Value load_box(Value view, const Operand* offsets, int rank, const Shape& shape,
   OpBuilder& b = t->at_end();
   auto op = ir::LoadOp::create(b, t->location(loc), lane_type(*t, a), t->info(view).value, indices, fill,
                                cache_attr(*t, cache, loc));
-  return t->add(op, d, loc);
+  return t->add(as_shape(*t, op, shape, loc), d, loc);
 }
 
 /// View, indices and value of a write to a box; false after an error. `what` names the value in messages.
@@ -193,12 +216,11 @@ static bool box_write(Tracer& t, Value view, const Operand* offsets, int rank, c
   if (t.is_bad(view)) return false;
   const Value v = coerce(t, value, t.info(view).dtype, {}, what);
   if (!ok || t.is_bad(v)) return false;
-  written = t.info(v).value;
-  if (t.type_of(v).shape.rank() <= rank) return true;
-  t.error("a box has at most as many dims as its tensor (" + std::to_string(rank) + "), found " +
-              t.type_of(v).to_string(),
-          value.loc);
-  return false;
+  const TileType type = t.type_of(v);
+  const std::optional<Shape> box = with_dropped_dims(offsets, rank, type.shape);
+  if (!box) return too_many_dims(t, offsets, rank, type.to_string(), value.loc), false;
+  written = as_shape(t, t.info(v).value, *box, value.loc);
+  return true;
 }
 
 void store_box(Value view, const Operand* offsets, int rank, const Operand& value, Cache cache, SrcLoc loc) {

@@ -265,6 +265,52 @@ Value extract(const Operand& o, const Shape& offsets, const Shape& s) {
   return x.result(ir::ExtractOp::create(x.t->at_end(), x.t->location(o.loc), x.like(s), x.value, at));
 }
 
+Value repeat(const Operand& o, int64_t n, int axis) {
+  TileOperand x(o, "repeat");
+  if (!x || !resolve_axis(*x.t, axis, x.type.shape.rank(), x.type, o.loc)) return {0};
+  if (n < 1) return x.t->error("repeat needs a positive number, found " + std::to_string(n), o.loc), Value{0};
+  Shape lines, copies, all = x.type.shape;
+  for (int d = 0; d < all.rank(); ++d) {
+    lines.push_back(all[d]), copies.push_back(all[d]);
+    if (d == axis) lines.push_back(1), copies.push_back(n);
+  }
+  if (all[axis] > INT32_MAX / n) return x.t->error("repeat makes too large a tile", o.loc), Value{0};
+  all[axis] *= n;
+  if (!valid_shape(*x.t, all, o.loc)) return {0};
+  OpBuilder& b = x.t->at_end();
+  const Location at = x.t->location(o.loc);
+  mlir::Value apart = ir::ReshapeOp::create(b, at, x.like(lines), x.value);
+  return x.result(ir::ReshapeOp::create(b, at, x.like(all), ir::BroadcastOp::create(b, at, x.like(copies), apart)));
+}
+
+Value shift(const Operand& o, int64_t by, int axis, const Operand& fill) {
+  TileOperand x(o, "shift");
+  if (!x || !resolve_axis(*x.t, axis, x.type.shape.rank(), x.type, o.loc)) return {0};
+  if (x.type.pointer) return x.t->error("shift is for tiles of numbers, found " + x.type.to_string(), o.loc), Value{0};
+  Operand scalar = fill;
+  if (fill.kind == Operand::absent) scalar.kind = Operand::integer, scalar.i = 0, scalar.loc = o.loc;
+  if (is_float(x.type.dtype) && scalar.kind == Operand::integer) scalar.kind = Operand::floating, scalar.f = scalar.i;
+  if (x.type.dtype == DType::i1 && fill.kind == Operand::absent) scalar.kind = Operand::boolean, scalar.b = false;
+  const Value edge = coerce(*x.t, scalar, x.type.dtype, {}, "the filling of shift");
+  if (x.t->is_bad(edge)) return {0};
+  if (x.t->type_of(edge).shape.rank() > 0)
+    return x.t->error("the filling of shift is a scalar, found " + x.t->type_of(edge).to_string(), fill.loc), Value{0};
+  const int64_t size = x.type.shape[axis], far = std::clamp(by, -size, size);
+  if (far == 0) return x.v;
+  Shape filled = x.type.shape, kept = x.type.shape;
+  filled[axis] = std::abs(far), kept[axis] = size - std::abs(far);
+  OpBuilder& b = x.t->at_end();
+  const Location at = x.t->location(o.loc);
+  mlir::Value filling = ir::SplatOp::create(b, at, x.like(filled), x.t->info(edge).value);
+  if (kept[axis] == 0) return x.result(filling);
+  llvm::SmallVector<int32_t> from(x.type.shape.rank(), 0);
+  if (far < 0) from[axis] = static_cast<int32_t>(-far);
+  mlir::Value rest = ir::ExtractOp::create(b, at, x.like(kept), x.value, from);
+  llvm::SmallVector<mlir::Value> parts{rest, filling};
+  if (far > 0) std::swap(parts[0], parts[1]);
+  return x.result(ir::CatOp::create(b, at, x.like(x.type.shape), parts, axis));
+}
+
 Value take(const Operand& o, const Operand& indices, int axis) {
   TileOperand x(o, "take"), i(indices, "take");
   if (!x || !i || !resolve_axis(*x.t, axis, x.type.shape.rank(), x.type, o.loc)) return {0};
@@ -293,7 +339,8 @@ Value put(const Operand& o, const Operand& indices, const Operand& values, int a
             indices.loc);
     return {0};
   }
-  const Value v = coerce(t, values, type.dtype, i.type.shape, "what is put into " + type.to_string());
+  const std::string what = "what is put into " + type.to_string();
+  const Value v = coerce(t, values, type.dtype, i.type.shape, what.c_str());
   const Value m = coerce(t, mask, DType::i1, {}, "the mask of put");
   if (t.is_bad(v) || (mask.kind != Operand::absent && t.is_bad(m))) return {0};
   Shape joint;
