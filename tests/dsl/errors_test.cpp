@@ -149,6 +149,13 @@ TEST(Errors, Shapes) {
   EXPECT_TILE_ERROR(__LINE__, "what is put into tile<4xf16> must be f16 (or narrower, of the same kind), found tile<8xf32>; convert with cast(x, f16)", [] { auto r = put(zeros({4}, f16), zeros({8}, i32), zeros({8}, f32), 0); });
   EXPECT_TILE_ERROR(__LINE__, "put needs indices and values that agree with tile<4x2xf32> outside axis 0, found tile<8xi32> and tile<8xf32>", [] { auto r = put(zeros({4, 2}, f32), zeros({8}, i32), zeros({8}, f32), 0); });
   EXPECT_TILE_ERROR(__LINE__, "the mask of put must be i1, found tile<8xi32>; compare, e.g. x != 0", [] { auto r = put(zeros({4}, f32), zeros({8}, i32), 1.f, 0, {.mask = zeros({8}, i32)}); });
+  EXPECT_TILE_ERROR(__LINE__, "repeat needs a positive number, found 0", [] { auto r = repeat(zeros({4}, f32), 0, axis(0)); });
+  EXPECT_TILE_ERROR(__LINE__, "repeat makes too large a tile", [] { auto r = repeat(zeros({4}, f32), INT64_MAX, axis(0)); });
+  EXPECT_TILE_ERROR(__LINE__, "the filling of shift is a scalar, found tile<4xf32>", [] { auto r = shift(zeros({4}, f32), 1, axis(0), {.fill = zeros({4}, f32)}); });
+  EXPECT_TILE_ERROR(__LINE__, "the filling of shift must be i32 (or narrower, of the same kind), found f32", [](F32 x) { auto r = shift(zeros({4}, i32), 1, axis(0), {.fill = x}); });
+  EXPECT_TILE_ERROR(__LINE__, "axis 1 is out of range for tile<4xf32>", [] { auto r = shift(zeros({4}, f32), 1, axis(1)); });
+  EXPECT_TILE_ERROR(__LINE__, "a box has at most as many dims as its tensor (3, of which 1 with only(..)), found 3", [](Tensor<const float, 3> A) { auto r = A.load({0, only(1), 0}, {4, 4, 4}); });
+  EXPECT_TILE_ERROR(__LINE__, "a box has at most as many dims as its tensor (2, of which 1 with only(..)), found tile<4x4xf32>", [](Tensor<float, 2> A) { A.store({0, only(1)}, zeros({4, 4}, f32)); });
   EXPECT_TILE_ERROR(__LINE__, "split needs a tile whose last dim has size 2", [] { auto r = split(zeros({4}, f32)); });
   EXPECT_TILE_ERROR(__LINE__, "trans needs a tile, found the scalar f32", [](F32 x) { auto r = trans(x); });
   EXPECT_TILE_ERROR(__LINE__, "to_scalar needs a tile of one element, found tile<4xf32>", [] { auto r = to_scalar(zeros({4}, f32)); });

@@ -1,0 +1,138 @@
+// shape_test.cpp - verbs that put tiles together, move their elements along an axis, and boxes without some dims.
+#include "tests/ops/ops.h"
+
+namespace tile::ops {
+namespace {
+
+/// One after the other from `at` on, whatever the shape.
+void store_all(Expr out, int64_t at, const Tile& t) {
+  const int64_t n = t.shape().elements();
+  store(Tile(out) + (arange(0, n) + at), reshape(t, {n}));
+}
+
+TEST(Shapes, CatAndStackTakeAnyNumber) {
+  for (auto& device : devices()) {
+    std::vector<int32_t> x(12), out(3 * 12 + 24 + 36, -1);
+    std::iota(x.begin(), x.end(), 0);
+    auto k = kernel("cat_stack", [](Ptr<const int32_t> p, Ptr<int32_t> out) {
+      auto t = reshape(load(p + arange(0, 12)), {3, 4});
+      store_all(out, 0, cat({t, t + 100, t + 200}, 1));
+      store_all(out, 36, stack({t, t + 100}));
+      store_all(out, 60, stack({t, t + 100, t + 200}, -1));
+    });
+    ASSERT_TRUE(run_on(device, k, {}, x, out));
+    for (int i = 0; i < 3; ++i)
+      for (int j = 0; j < 4; ++j)
+        for (int part = 0; part < 3; ++part) {
+          const int v = i * 4 + j + 100 * part;
+          EXPECT_EQ(out[i * 12 + part * 4 + j], v) << device->name() << " cat";
+          if (part < 2) {
+            EXPECT_EQ(out[36 + part * 12 + i * 4 + j], v) << device->name() << " stack";
+          }
+          EXPECT_EQ(out[60 + (i * 4 + j) * 3 + part], v) << device->name() << " stack behind";
+        }
+  }
+}
+
+TEST(Shapes, ShiftFillsTheEnd) {
+  for (auto& device : devices())
+    for (int by : {0, 1, -1, 3, -5, 6, 7, -9}) {
+      constexpr int H = 6, W = 7;
+      std::vector<float> x(H * W), out(3 * H * W, -1);
+      for (int i = 0; i < H * W; ++i) x[i] = static_cast<float>(i + 1);
+      auto k = kernel("shift", [by](Ptr<const float> p, Ptr<float> out) {
+        auto t = reshape(load(p + arange(0, H * W)), {H, W});
+        store_all(out, 0, shift(t, by, axis(0)));
+        store_all(out, H * W, shift(t, by, axis(-1), {.fill = -2.5f}));
+        store_all(out, 2 * H * W, cast(shift(t > 20.f, by, axis(0), {.fill = true}), f32));
+      });
+      ASSERT_TRUE(run_on(device, k, {}, x, out));
+      for (int i = 0; i < H; ++i)
+        for (int j = 0; j < W; ++j) {
+          const bool row = i - by >= 0 && i - by < H, column = j - by >= 0 && j - by < W;
+          const float above = row ? x[(i - by) * W + j] : 0;
+          EXPECT_EQ(out[i * W + j], above) << device->name() << " " << by;
+          EXPECT_EQ(out[H * W + i * W + j], column ? x[i * W + j - by] : -2.5f) << device->name() << " " << by;
+          EXPECT_EQ(out[2 * H * W + i * W + j], row ? float(above > 20) : 1) << device->name() << " " << by;
+        }
+    }
+}
+
+TEST(Shapes, RepeatIsForMembersOfGroups) {
+  for (auto& device : devices()) {
+    std::vector<int16_t> x(15), out(45 + 60, -1);
+    std::iota(x.begin(), x.end(), int16_t{0});
+    auto k = kernel("repeat", [](Ptr<const int16_t> p, Ptr<int16_t> out) {
+      auto t = reshape(load(p + arange(0, 15)), {3, 5});
+      store_all(out, 0, repeat(t, 3, axis(0)));
+      store_all(out, 45, repeat(t, 4, axis(1)));
+    });
+    ASSERT_TRUE(run_on(device, k, {}, x, out));
+    for (int i = 0; i < 45; ++i) EXPECT_EQ(out[i], i / 5 / 3 * 5 + i % 5) << device->name();
+    for (int i = 0; i < 60; ++i) EXPECT_EQ(out[45 + i], i / 4) << device->name();
+  }
+}
+
+TEST(Shapes, RunningSumsWithoutTheElementItself) {
+  for (auto& device : devices()) {
+    constexpr int H = 4, W = 33;
+    std::vector<float> x(H * W), out(4 * H * W, -1);
+    for (int i = 0; i < H * W; ++i) x[i] = static_cast<float>(i % 3) + 0.5f;
+    auto k = kernel("exclusive", [](Ptr<const float> p, Ptr<float> out) {
+      auto t = reshape(load(p + arange(0, H * W)), {H, W});
+      store_all(out, 0, cumsum(t, axis(1), {.exclusive = true}));
+      store_all(out, H * W, cumsum(t, axis(1), {.reverse = true, .exclusive = true}));
+      store_all(out, 2 * H * W, cumprod(t, axis(0), {.exclusive = true}));
+      store_all(out, 3 * H * W, cumsum(t, axis(0), {.reverse = true}));
+    });
+    ASSERT_TRUE(run_on(device, k, {}, x, out));
+    for (int i = 0; i < H; ++i)
+      for (int j = 0; j < W; ++j) {
+        float before = 0, behind = 0, product = 1, below = 0;
+        for (int q = 0; q < j; ++q) before += x[i * W + q];
+        for (int q = j + 1; q < W; ++q) behind += x[i * W + q];
+        for (int q = 0; q < i; ++q) product *= x[q * W + j];
+        for (int q = i; q < H; ++q) below += x[q * W + j];
+        const int at = i * W + j;
+        EXPECT_EQ(out[at], before) << device->name();
+        EXPECT_EQ(out[H * W + at], behind) << device->name();
+        EXPECT_EQ(out[2 * H * W + at], product) << device->name();
+        EXPECT_EQ(out[3 * H * W + at], below) << device->name();
+      }
+  }
+}
+
+/// Tokens x heads x channels, one head at a time: partly outside, a vector, a scalar; read, written and added to.
+TEST(Memory, BoxesWithOnlyOneIndexOfADim) {
+  constexpr int T = 10, H = 3, D = 8;
+  for (auto& device : devices()) {
+    std::vector<float> x(T * H * D), y(T * H * D, -1), sums(T * H * D, 0), one(H * T, -1);
+    std::iota(x.begin(), x.end(), 0.f);
+    auto k = kernel("heads", [](Ptr<const float> p, Ptr<float> q, Ptr<float> s, Ptr<float> o) {
+      auto X = make_view<const float>(p, {T, H, D}, {H * D, D, 1});
+      auto Y = make_view<float>(q, {T, H, D}, {H * D, D, 1}), S = make_view<float>(s, {T, H, D}, {H * D, D, 1});
+      auto h = program_id(0);
+      for (auto t : range(0, T, 4)) {
+        auto box = X.load({t, only(h), 0}, {4, D}, {.pad = 7});
+        Y.store({t, only(H - 1 - h), 0}, box * 2.f);
+        S.atomic_add({t, only(h), 0}, box);
+        store(o + h * T + t + arange(0, 4), X.load({t, only(h), only(5)}, {4}), {.mask = t + arange(0, 4) < T});
+      }
+      S.store({only(0), h, only(3)}, X.load({only(1), h, only(2)}));
+    });
+    ASSERT_TRUE(run_on(device, k, Grid{H}, x, y, sums, one));
+    for (int t = 0; t < T; ++t)
+      for (int h = 0; h < H; ++h)
+        for (int d = 0; d < D; ++d) {
+          const int at = (t * H + h) * D + d;
+          EXPECT_EQ(y[(t * H + H - 1 - h) * D + d], 2 * x[at]) << device->name();
+          EXPECT_EQ(sums[at], t == 0 && d == 3 ? x[(1 * H + h) * D + 2] : x[at]) << device->name();
+          if (d == 5) {
+            EXPECT_EQ(one[h * T + t], x[at]) << device->name();
+          }
+        }
+  }
+}
+
+}  // namespace
+}  // namespace tile::ops
