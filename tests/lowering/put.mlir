@@ -1,21 +1,22 @@
 // The tile in shared memory, its elements stored over it where indices say, and the result read in order.
-// RUN: tilec compile %s -t sm_90a -e ptx | FileCheck %s
-// RUN: tilec compile %s -t sm_80,sm_90a -e json | FileCheck %s --check-prefix=RES
-// REQUIRES: ptxas
+// RUN: split-file %s %t
+// RUN: tilec compile %t/elements.mlir -t sm_90a -e ptx | FileCheck %s --check-prefix=ELEMENTS
+// RUN: tilec compile %t/rows.mlir -t sm_90a -e ptx | FileCheck %s --check-prefix=ROWS
+// RUN: tilec compile %t/in_order.mlir -t sm_90a -e ptx | FileCheck %s --check-prefix=ORDER
+// RUN: tilec compile %t/own_runs.mlir -t sm_90a -e ptx | FileCheck %s --check-prefix=RUNS
 
-// RES-COUNT-4: "spill_store_bytes": 0
-
+//--- elements.mlir
 // Zeros four at a time, four bytes of each thread one by one where they fit, and the result sixteen bytes at a time.
-// CHECK-LABEL: .entry elements(
-// CHECK: st.shared.{{.*}}
-// CHECK: bar.sync
-// CHECK-COUNT-4: setp.{{.*}}.u32 {{.*}}, 2048
-// CHECK-COUNT-4: st.shared.b8
-// CHECK-NOT: st.shared
-// CHECK: bar.sync
-// CHECK: ld.shared.v4
-// CHECK: st.global.v4
-func.func @elements(%x: !tile.ptr<i8>, %p: !tile.ptr<i32>, %out: !tile.ptr<i8> {tile.divisibility = 16 : i64}) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+// ELEMENTS-LABEL: .entry elements(
+// ELEMENTS: st.shared.{{.*}}
+// ELEMENTS: bar.sync
+// ELEMENTS-COUNT-4: setp.lt.u32 [[P:%p[0-9]+]], {{.*}}, 2048;
+// ELEMENTS: @[[P]] st.shared.b8
+// ELEMENTS-NOT: st.shared
+// ELEMENTS: bar.sync
+// ELEMENTS: ld.shared.v4
+// ELEMENTS: st.global.v4
+func.func @elements(%x: !tile.ptr<i8>, %p: !tile.ptr<i32>, %out: !tile.ptr<i8> {tile.align = 16 : i32}) attributes {tile.kernel, tile.num_warps = 4 : i32} {
   %at = tile.iota : tensor<512xi32>
   %v = tile.gather %x offsets %at : tensor<512xi32> : !tile.ptr<i8> -> tensor<512xi8>
   %i = tile.gather %p offsets %at : tensor<512xi32> : !tile.ptr<i32> -> tensor<512xi32>
@@ -26,12 +27,13 @@ func.func @elements(%x: !tile.ptr<i8>, %p: !tile.ptr<i32>, %out: !tile.ptr<i8> {
   return
 }
 
+//--- rows.mlir
 // Rows move whole: elements of one index are stored together. Places that are known to fit are not compared.
-// CHECK-LABEL: .entry rows(
-// CHECK: bar.sync
-// CHECK: st.shared.v4
-// CHECK: bar.sync
-func.func @rows(%x: !tile.ptr<f32> {tile.divisibility = 16 : i64}, %p: !tile.ptr<i32>, %out: !tile.ptr<f32> {tile.divisibility = 16 : i64}) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+// ROWS-LABEL: .entry rows(
+// ROWS: bar.sync
+// ROWS: st.shared.v4
+// ROWS: bar.sync
+func.func @rows(%x: !tile.ptr<f32> {tile.align = 16 : i32}, %p: !tile.ptr<i32>, %out: !tile.ptr<f32> {tile.align = 16 : i32}) attributes {tile.kernel, tile.num_warps = 4 : i32} {
   %row = tile.iota : tensor<32xi32>
   %column = tile.iota : tensor<64xi32>
   %rows = tile.reshape %row : tensor<32xi32> -> tensor<32x1xi32>
@@ -51,11 +53,12 @@ func.func @rows(%x: !tile.ptr<f32> {tile.divisibility = 16 : i64}, %p: !tile.ptr
   return
 }
 
+//--- in_order.mlir
 // Two puts meet, so that the second waits for the first.
-// CHECK-LABEL: .entry in_order(
-// CHECK-COUNT-4: bar.sync
-// CHECK-NOT: bar.sync
-// CHECK: ret
+// ORDER-LABEL: .entry in_order(
+// ORDER-COUNT-3: bar.sync
+// ORDER-NOT: bar.sync
+// ORDER: ret
 func.func @in_order(%x: !tile.ptr<f32>, %out: !tile.ptr<f32>) attributes {tile.kernel, tile.num_warps = 4 : i32} {
   %at = tile.iota : tensor<128xi32>
   %two = arith.constant dense<2> : tensor<128xi32>
@@ -68,11 +71,12 @@ func.func @in_order(%x: !tile.ptr<f32>, %out: !tile.ptr<f32>) attributes {tile.k
   return
 }
 
-// Elements have places of their own, cumsum(l) - l and one behind it where l is 2: three waits, beside two of the scan.
-// CHECK-LABEL: .entry own_runs(
-// CHECK-COUNT-3: bar.sync
-// CHECK-NOT: bar.sync
-// CHECK: ret
+//--- own_runs.mlir
+// Elements have places of their own, cumsum(l) - l and one behind it where l is 2: no wait in between.
+// RUNS-LABEL: .entry own_runs(
+// RUNS-COUNT-2: bar.sync
+// RUNS-NOT: bar.sync
+// RUNS: ret
 func.func @own_runs(%x: !tile.ptr<i1>, %out: !tile.ptr<f32>) attributes {tile.kernel, tile.num_warps = 4 : i32} {
   %at = tile.iota : tensor<128xi32>
   %one = arith.constant dense<1> : tensor<128xi32>
@@ -87,7 +91,8 @@ func.func @own_runs(%x: !tile.ptr<i1>, %out: !tile.ptr<f32>) attributes {tile.ke
   }
   %starts = arith.subi %ends, %l : tensor<128xi32>
   %behind = arith.addi %starts, %one : tensor<128xi32>
-  %second = arith.select %more, %behind, %nowhere : tensor<128xi1>, tensor<128xi32>
+  %two = arith.cmpi sgt, %l, %one : tensor<128xi32>
+  %second = arith.select %two, %behind, %nowhere : tensor<128xi1>, tensor<128xi32>
   %zero = arith.constant dense<0.0> : tensor<256xf32>
   %v = arith.sitofp %at : tensor<128xi32> to tensor<128xf32>
   %w = arith.negf %v : tensor<128xf32>

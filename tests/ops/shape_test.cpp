@@ -5,9 +5,10 @@ namespace tile::ops {
 namespace {
 
 /// One after the other from `at` on, whatever the shape.
-void store_all(Expr out, int64_t at, const Tile& t) {
+template <class T>
+void store_all(const Ptr<T>& out, int64_t at, const Tile& t) {
   const int64_t n = t.shape().elements();
-  store(Tile(out) + (arange(0, n) + at), reshape(t, {n}));
+  store(out + (arange(0, n) + at), reshape(t, {n}));
 }
 
 TEST(Shapes, CatAndStackTakeAnyNumber) {
