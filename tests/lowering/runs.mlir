@@ -200,3 +200,34 @@ func.func @not_in_front(%l: !tile.ptr<i8>, %p: !tile.ptr<i8>, %k: i32) attribute
   tile.scatter %n, %p offsets %places : tensor<128xi64> mask %below : tensor<128xi1> : tensor<128xi8>, !tile.ptr<i8>
   return
 }
+
+// -----
+// All runs begin %k behind the start, which may be any number: what both have in common does not matter.
+// CHECK-LABEL: func.func @begin_anywhere
+// CHECK: tile.scan
+// CHECK-NOT: tile.barrier
+// CHECK: return
+func.func @begin_anywhere(%l: !tile.ptr<i8>, %p: !tile.ptr<i8>, %k: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %i = tile.iota : tensor<128xi32>
+  %none = arith.constant dense<0> : tensor<128xi32>
+  %one = arith.constant dense<1> : tensor<128xi64>
+  %first = arith.constant dense<1> : tensor<128xi32>
+  %n = tile.gather %l offsets %i : tensor<128xi32> : !tile.ptr<i8> -> tensor<128xi8>
+  %lengths = arith.extui %n : tensor<128xi8> to tensor<128xi32>
+  %ends = tile.scan %lengths axis 0 : (tensor<128xi32>) -> tensor<128xi32> {
+  ^bb0(%a: i32, %b: i32):
+    %s = arith.addi %a, %b : i32
+    tile.yield %s : i32
+  }
+  %starts = arith.subi %ends, %lengths : tensor<128xi32>
+  %ks = tile.splat %k : i32 -> tensor<128xi32>
+  %wide = arith.extsi %ks : tensor<128xi32> to tensor<128xi64>
+  %begins = arith.extsi %starts : tensor<128xi32> to tensor<128xi64>
+  %places = arith.addi %begins, %wide : tensor<128xi64>
+  %any = arith.cmpi sgt, %lengths, %none : tensor<128xi32>
+  tile.scatter %n, %p offsets %places : tensor<128xi64> mask %any : tensor<128xi1> : tensor<128xi8>, !tile.ptr<i8>
+  %behind = arith.addi %places, %one : tensor<128xi64>
+  %two = arith.cmpi sgt, %lengths, %first : tensor<128xi32>
+  tile.scatter %n, %p offsets %behind : tensor<128xi64> mask %two : tensor<128xi1> : tensor<128xi8>, !tile.ptr<i8>
+  return
+}

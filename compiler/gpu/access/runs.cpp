@@ -166,12 +166,26 @@ class MaskedSums {
   llvm::DenseMap<Value, LinearForm> made_;
 };
 
+/// The part of a form that is one number for all elements of a tile.
+LinearForm uniformPart(const LinearForm& form) {
+  LinearForm uniform;
+  for (auto [v, factor] : form.symbols)
+    if (!isa<RankedTensorType>(v.getType()) || v.getDefiningOp<SplatOp>()) uniform.add(v, factor);
+  return uniform;
+}
+
+/// A place is no earlier in a run than `fromBegin`, and no nearer to its last place than `beforeEnd`.
+struct InRun {
+  int64_t fromBegin, beforeEnd;
+  bool isKnown() const { return std::min(fromBegin, beforeEnd) > -kFar; }
+};
+
 /// Where element i of a scatter writes: in the run of lengths[i] places that begins at the sum of the lengths before.
 struct PlaceInRun {
   Value ends;  ///< the scan that adds lengths up
   RecordStart start;
-  int64_t fromBegin;  ///< the place is no earlier in the run than this,
-  int64_t beforeEnd;  ///< and no nearer to its last place
+  LinearForm uniform;  ///< what all elements' places have in common
+  InRun all, beside;   ///< with it, and without
 };
 
 std::optional<PlaceInRun> placeInRun(Value offsets, Value mask, RecordStart start, int64_t by, const Facts& facts) {
@@ -186,10 +200,14 @@ std::optional<PlaceInRun> placeInRun(Value offsets, Value mask, RecordStart star
   found.start = start, place.constant += by;
   place.add(found.ends, -1);
   place = place.plus(length);
-  LinearForm left = length.plus(place.scaled(-1));
-  --left.constant;
-  found.fromBegin = sums.smallest(place), found.beforeEnd = sums.smallest(left);
-  return std::min(found.fromBegin, found.beforeEnd) > -kFar ? std::optional(found) : std::nullopt;
+  auto inRun = [&](const LinearForm& at) {
+    LinearForm left = length.plus(at.scaled(-1));
+    --left.constant;
+    return InRun{sums.smallest(at), sums.smallest(left)};
+  };
+  found.uniform = uniformPart(place);
+  found.all = inRun(place), found.beside = inRun(place.plus(found.uniform.scaled(-1)));
+  return found.all.isKnown() || found.beside.isKnown() ? std::optional(found) : std::nullopt;
 }
 
 std::optional<PlaceInRun> placeInRun(ScatterOp scatter, const Facts& facts) {
@@ -214,7 +232,11 @@ bool haveSameOwners(Value a, Value b) {
 bool areApart(const std::optional<PlaceInRun>& first, const std::optional<PlaceInRun>& second) {
   if (!first || !second || first->ends != second->ends || !(first->start == second->start)) return false;
   // Runs may begin anywhere, if at one place for both.
-  return -std::min(first->fromBegin, second->fromBegin) <= std::min(first->beforeEnd, second->beforeEnd);
+  auto overlapNone = [](const InRun& a, const InRun& b) {
+    return a.isKnown() && b.isKnown() && -std::min(a.fromBegin, b.fromBegin) <= std::min(a.beforeEnd, b.beforeEnd);
+  };
+  const bool sameBegin = first->uniform.plus(second->uniform.scaled(-1)).isConstant();
+  return overlapNone(first->all, second->all) || (sameBegin && overlapNone(first->beside, second->beside));
 }
 
 }  // namespace

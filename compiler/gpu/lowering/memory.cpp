@@ -247,9 +247,37 @@ Regs emitLoadTile(Emitter& e, MakeAccess make, const layout::Layout& layout, llv
   });
 }
 
+/// The same where threads have elements that are none of the tile's (sizes that do not divide into threads): each run
+/// by itself, as one access where all of it is wanted. False: there are too many, or nothing would be wider.
+bool storeWholeRuns(Emitter& e, MakeAccess make, const layout::Layout& layout, llvm::ArrayRef<llvm::Value*> values,
+                    Write write) {
+  constexpr size_t kMostRuns = 4;
+  auto access = make();
+  const auto runs = access->runs(access->width.aligned, /*unique=*/true);
+  if (access->width.aligned <= access->width.masked || runs.size() > kMostRuns) return false;
+  llvm::Value* first = e.isFirstReplica(layout);
+  for (const std::vector<int>& run : runs) {
+    llvm::SmallVector<llvm::Value*> all;
+    for (int reg : run) all.push_back(access->predicate(reg));
+    llvm::Value* whole = e.andAll(all);
+    branch(e, whole ? whole : e.b.getTrue(), [&](bool isWhole) {
+      auto own = make();
+      const size_t width = isWhole ? run.size() : std::min<size_t>(own->width.masked, run.size());
+      for (size_t i = 0; i < run.size(); i += width) {
+        Regs group;
+        for (size_t j = i; j < std::min(i + width, run.size()); ++j) group.push_back(values[run[j]]);
+        write(own->address(run[i]), group, e.andAll({first, isWhole ? nullptr : own->predicate(run[i])}));
+      }
+      return Regs();
+    });
+  }
+  return true;
+}
+
 void emitStoreTile(Emitter& e, MakeAccess make, const layout::Layout& layout, llvm::ArrayRef<llvm::Value*> values,
                    Write write) {
   auto access = make();
+  if (layout.isPadded() && storeWholeRuns(e, make, layout, values, write)) return;
   if (!splits(*access, layout)) return storeRuns(e, *access, layout, access->width.masked, true, values, write);
   branch(e, access->allInside(), [&](bool fast) {
     auto own = make();
