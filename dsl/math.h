@@ -119,6 +119,20 @@ S& operator<<(S& stream, const Tile&) {
           detail::apply(detail::Op::div, in, size)};
 }
 
+/// The place (row, column <= row) of element i (i32) of a lower triangle that is walked row by row: the blocks of a
+/// symmetric matrix that are not mirror images of others. i < 2^30.
+[[nodiscard]] inline std::pair<Tile, Tile> triangle(Expr i) {
+  const SrcLoc at = i.loc;
+  auto op = [&](detail::Op o, const Expr& x, const Expr& y) { return Expr(detail::apply(o, x, y), at); };
+  auto as = [&](const Expr& x, DType type) { return Expr(detail::make_tile(detail::convert(x, type), at), at); };
+  // i = r (r + 1) / 2 + c: of the exact 8 i + 1 the root in f64 is on the right side of every whole number.
+  const Expr square = op(detail::Op::add, op(detail::Op::mul, as(i, DType::f64), Expr(8.0, at)), Expr(1.0, at));
+  const Expr root = Expr(detail::apply(detail::Op::sqrt, square), at);
+  const Expr row = as(op(detail::Op::mul, op(detail::Op::sub, root, Expr(1.0, at)), Expr(0.5, at)), DType::i32);
+  const Expr before = op(detail::Op::div, op(detail::Op::mul, row, op(detail::Op::add, row, Expr(1, at))), Expr(2, at));
+  return {detail::apply(detail::Op::add, row, Expr(0, at)), detail::apply(detail::Op::sub, i, before)};
+}
+
 /// Index of this program, and the number of programs, along an axis (0, 1, 2) of the grid. i32.
 [[nodiscard]] inline Tile program_id(int axis, SrcLoc loc = SrcLoc::current()) {
   return detail::make_tile(detail::program_id(axis, loc), loc);

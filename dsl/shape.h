@@ -81,6 +81,14 @@ template <size_t N>
 [[nodiscard]] inline Tile repeat(Expr x, int64_t n, axis along) {
   return detail::make_tile(detail::repeat(x, n, along.index), x.loc);
 }
+struct UnpackOptions {
+  bool is_signed = false;  ///< the numbers are two's complement, not from 0 on
+};
+/// Numbers of `bits` bits that lie side by side in integers, the lowest bits first, as elements of type `to`: of K words
+/// along the axis K * (bits of a word / bits) elements. Weights of 4 bits: unpack(words, 4, axis(0), f16).
+[[nodiscard]] inline Tile unpack(Expr words, int bits, axis along, DType to, UnpackOptions o = {}) {
+  return detail::make_tile(detail::unpack(words, bits, along.index, to, o.is_signed), words.loc);
+}
 struct ShiftOptions {
   OptionalExpr fill{};  ///< a scalar that comes in at the end; default 0
 };

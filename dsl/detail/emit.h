@@ -104,6 +104,7 @@ Value transpose(const Operand&);
 Value cat(const Operand* parts, int count, int axis);
 Value extract(const Operand&, const Shape& offsets, const Shape& shape);
 Value repeat(const Operand&, int64_t n, int axis);
+Value unpack(const Operand&, int bits, int axis, DType to, bool is_signed);
 Value shift(const Operand&, int64_t by, int axis, const Operand& fill);
 Value take(const Operand&, const Operand& indices, int axis);
 Value put(const Operand& into, const Operand& indices, const Operand& values, int axis, const Operand& mask);

@@ -283,6 +283,53 @@ Value repeat(const Operand& o, int64_t n, int axis) {
   return x.result(ir::ReshapeOp::create(b, at, x.like(all), ir::BroadcastOp::create(b, at, x.like(copies), apart)));
 }
 
+Value unpack(const Operand& o, int bits, int axis, DType to, bool is_signed) {
+  TileOperand x(o, "unpack");
+  if (!x || !resolve_axis(*x.t, axis, x.type.shape.rank(), x.type, o.loc)) return {0};
+  Tracer& t = *x.t;
+  auto word = dyn_cast<IntegerType>(getElementTypeOrSelf(x.value.getType()));
+  if (x.type.pointer || !word || word.getWidth() == 1)
+    return t.error("unpack takes integers, found " + x.type.to_string(), o.loc), Value{0};
+  const int width = static_cast<int>(word.getWidth());
+  if (bits < 1 || bits >= width || width % bits != 0)
+    return t.error("unpack takes numbers of bits that divide a word of " + std::to_string(width) + ", found " +
+                       std::to_string(bits), o.loc), Value{0};
+  const int64_t per = width / bits;
+  Shape lines, copies, places, all = x.type.shape;
+  for (int d = 0; d < all.rank(); ++d) {
+    lines.push_back(all[d]), copies.push_back(all[d]), places.push_back(1);
+    if (d == axis) lines.push_back(1), copies.push_back(per), places.push_back(per);
+  }
+  all[axis] *= per;
+  if (!valid_shape(t, all, o.loc)) return {0};
+  OpBuilder& b = t.at_end();
+  const Location at = t.location(o.loc);
+  auto constant = [&](int64_t v) {
+    auto type = x.like(copies);
+    return arith::ConstantOp::create(b, at, DenseElementsAttr::get(type, b.getIntegerAttr(word, v)));
+  };
+  // Of unsigned numbers the field comes to the lowest bits, of signed ones to the highest first.
+  llvm::SmallVector<Attribute> moved;
+  for (int64_t i = 0; i < per; ++i)
+    moved.push_back(b.getIntegerAttr(word, is_signed ? width - bits - i * bits : i * bits));
+  mlir::Value by = arith::ConstantOp::create(b, at, DenseElementsAttr::get(x.like(places), moved));
+  by = ir::BroadcastOp::create(b, at, x.like(copies), by);
+  mlir::Value apart = ir::ReshapeOp::create(b, at, x.like(lines), x.value);
+  mlir::Value v = ir::BroadcastOp::create(b, at, x.like(copies), apart);
+  if (is_signed)
+    v = arith::ShRSIOp::create(b, at, arith::ShLIOp::create(b, at, v, by), constant(width - bits));
+  else
+    v = arith::AndIOp::create(b, at, arith::ShRUIOp::create(b, at, v, by), constant((int64_t{1} << bits) - 1));
+  const DType fields = width == 8    ? (is_signed ? DType::i8 : DType::u8)
+                       : width == 16 ? (is_signed ? DType::i16 : DType::u16)
+                       : width == 32 ? (is_signed ? DType::i32 : DType::u32)
+                                     : (is_signed ? DType::i64 : DType::u64);
+  const Value number = convert_value(t, t.add(v, fields, o.loc), to, o.loc);
+  if (t.is_bad(number)) return {0};
+  auto type = RankedTensorType::get(llvm::ArrayRef(all.begin(), all.end()), ir_element_type(t.context(), to));
+  return t.add(ir::ReshapeOp::create(b, at, type, t.info(number).value), to, o.loc);
+}
+
 Value shift(const Operand& o, int64_t by, int axis, const Operand& fill) {
   TileOperand x(o, "shift");
   if (!x || !resolve_axis(*x.t, axis, x.type.shape.rank(), x.type, o.loc)) return {0};

@@ -149,6 +149,9 @@ TEST(Errors, Shapes) {
   EXPECT_TILE_ERROR(__LINE__, "what is put into tile<4xf16> must be f16 (or narrower, of the same kind), found tile<8xf32>; convert with cast(x, f16)", [] { auto r = put(zeros({4}, f16), zeros({8}, i32), zeros({8}, f32), 0); });
   EXPECT_TILE_ERROR(__LINE__, "put needs indices and values that agree with tile<4x2xf32> outside axis 0, found tile<8xi32> and tile<8xf32>", [] { auto r = put(zeros({4, 2}, f32), zeros({8}, i32), zeros({8}, f32), 0); });
   EXPECT_TILE_ERROR(__LINE__, "the mask of put must be i1, found tile<8xi32>; compare, e.g. x != 0", [] { auto r = put(zeros({4}, f32), zeros({8}, i32), 1.f, 0, {.mask = zeros({8}, i32)}); });
+  EXPECT_TILE_ERROR(__LINE__, "unpack takes integers, found tile<4xf32>", [] { auto r = unpack(zeros({4}, f32), 4, axis(0), i32); });
+  EXPECT_TILE_ERROR(__LINE__, "unpack takes numbers of bits that divide a word of 32, found 5", [] { auto r = unpack(zeros({4}, u32), 5, axis(0), i32); });
+  EXPECT_TILE_ERROR(__LINE__, "unpack takes numbers of bits that divide a word of 8, found 8", [] { auto r = unpack(zeros({4}, u8), 8, axis(0), i32); });
   EXPECT_TILE_ERROR(__LINE__, "repeat needs a positive number, found 0", [] { auto r = repeat(zeros({4}, f32), 0, axis(0)); });
   EXPECT_TILE_ERROR(__LINE__, "repeat makes too large a tile", [] { auto r = repeat(zeros({4}, f32), INT64_MAX, axis(0)); });
   EXPECT_TILE_ERROR(__LINE__, "the filling of shift is a scalar, found tile<4xf32>", [] { auto r = shift(zeros({4}, f32), 1, axis(0), {.fill = zeros({4}, f32)}); });

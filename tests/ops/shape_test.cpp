@@ -74,6 +74,61 @@ TEST(Shapes, RepeatIsForMembersOfGroups) {
   }
 }
 
+/// Fields of every width of words of every width, along either axis, as integers and floats.
+template <class T>
+void expect_unpacked(const std::shared_ptr<Device>& device, int bits) {
+  constexpr int H = 3, W = 8;
+  const int per = 8 * int(sizeof(T)) / bits;
+  std::vector<T> x(H * W);
+  for (int i = 0; i < H * W; ++i) x[i] = static_cast<T>(0x9E3779B97F4A7C15ull * uint64_t(i + 1) >> 3);
+  std::vector<int64_t> rows(H * W * per), columns(H * W * per);
+  std::vector<float> floats(H * W * per);
+  auto k = kernel("unpack", [=](Ptr<const T> p, Ptr<int64_t> r, Ptr<int64_t> c, Ptr<float> f) {
+    auto t = reshape(load(p + arange(0, H * W)), {H, W});
+    store_all(r, 0, unpack(t, bits, axis(0), i64));
+    store_all(c, 0, unpack(t, bits, axis(1), i64, {.is_signed = true}));
+    store_all(f, 0, unpack(t, bits, axis(-1), f32));
+  });
+  ASSERT_TRUE(run_on(device, k, {}, x, rows, columns, floats));
+  for (int i = 0; i < H; ++i)
+    for (int j = 0; j < W; ++j)
+      for (int q = 0; q < per; ++q) {
+        const uint64_t word = static_cast<std::make_unsigned_t<T>>(x[i * W + j]);
+        const auto field = static_cast<int64_t>(word >> (q * bits) & ((uint64_t{1} << bits) - 1));
+        const int64_t negative = field >> (bits - 1) ? field - (int64_t{1} << bits) : field;
+        ASSERT_EQ(rows[(i * per + q) * W + j], field) << device->name() << " " << bits << " of " << 8 * sizeof(T);
+        ASSERT_EQ(columns[(i * W + j) * per + q], negative) << device->name() << " " << bits << " of " << 8 * sizeof(T);
+        ASSERT_EQ(floats[(i * W + j) * per + q], static_cast<float>(field)) << device->name() << " " << bits;
+      }
+}
+TEST(Shapes, UnpackTakesWordsApart) {
+  for (auto& device : devices()) {
+    for (int bits : {1, 2, 4}) expect_unpacked<uint8_t>(device, bits);
+    for (int bits : {1, 4, 16}) expect_unpacked<int32_t>(device, bits);
+    for (int bits : {2, 8}) expect_unpacked<uint32_t>(device, bits);
+    for (int bits : {4, 32}) expect_unpacked<uint64_t>(device, bits);
+  }
+}
+
+TEST(Shapes, TriangleWalksRowByRow) {
+  for (auto& device : devices()) {
+    constexpr int n = 256;
+    for (int from : {0, 1073720970 - n / 2}) {  // where row 46340 begins
+      std::vector<int32_t> row(n, -1), column(n, -1);
+      auto k = kernel("triangle", [from](Ptr<int32_t> r, Ptr<int32_t> c) {
+        auto [i, j] = triangle(arange(0, n) + from);
+        store_all(r, 0, i);
+        store_all(c, 0, j);
+      });
+      ASSERT_TRUE(run_on(device, k, {}, row, column));
+      for (int e = 0; e < n; ++e) {
+        const int64_t r = row[e], c = column[e];
+        ASSERT_TRUE(c >= 0 && c <= r && r * (r + 1) / 2 + c == int64_t{from} + e) << device->name() << " " << from + e;
+      }
+    }
+  }
+}
+
 TEST(Shapes, RunningSumsWithoutTheElementItself) {
   for (auto& device : devices()) {
     constexpr int H = 4, W = 33;
