@@ -15,4 +15,11 @@ namespace tile {
   return detail::make_tile(detail::dot(a, b, {}, prec), a.loc);
 }
 
+/// Counts the bits that rows of `a` and columns of `b` have in common: acc[i, j] + the sum over k of
+/// popcount(a[i, k] & b[k, j]). Operands are MxK and KxN words of 32 bits, u32 or i32; counts are i32. Shapes, batches
+/// and a missing acc are as for dot. Bits that differ (Hamming): counts(a) + counts(b) - 2 * dot_bits(a, b).
+[[nodiscard]] inline Tile dot_bits(Expr a, Expr b, OptionalExpr acc = {}) {
+  return detail::make_tile(detail::dot_bits(a, b, acc), a.loc);
+}
+
 }  // namespace tile

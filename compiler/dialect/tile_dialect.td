@@ -65,8 +65,8 @@ def Tile_MemOrder : Tile_Enum<"MemOrder", "memory order of an atomic", [
   I32EnumAttrCase<"relaxed", 0>, I32EnumAttrCase<"acquire", 1>, I32EnumAttrCase<"release", 2>, I32EnumAttrCase<"acq_rel", 3>]>;
 def Tile_MemScope : Tile_Enum<"MemScope", "who sees an atomic in order", [
   I32EnumAttrCase<"cta", 0>, I32EnumAttrCase<"gpu", 1>, I32EnumAttrCase<"sys", 2>]>;
-def Tile_Precision : Tile_Enum<"Precision", "how f32 operands of a dot are multiplied", [
-  I32EnumAttrCase<"ieee", 0>, I32EnumAttrCase<"tf32", 1>, I32EnumAttrCase<"tf32x3", 2>]>;
+def Tile_Precision : Tile_Enum<"Precision", "how a dot multiplies its operands", [
+  I32EnumAttrCase<"ieee", 0>, I32EnumAttrCase<"tf32", 1>, I32EnumAttrCase<"tf32x3", 2>, I32EnumAttrCase<"bits", 3>]>;
 def Tile_CacheHint : Tile_Enum<"CacheHint", "cache behaviour of a load or store", [
   I32EnumAttrCase<"none", 0>, I32EnumAttrCase<"streaming", 1>, I32EnumAttrCase<"last", 2>, I32EnumAttrCase<"volatile_", 3, "volatile">]>;
 

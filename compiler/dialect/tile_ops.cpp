@@ -446,7 +446,8 @@ LogicalResult BallotOp::verify() {
 }
 
 // Products of matrices, the last two dims of a, b and c.
-static LogicalResult verifyProduct(Operation* op, RankedTensorType a, RankedTensorType b, RankedTensorType c) {
+static LogicalResult verifyProduct(Operation* op, RankedTensorType a, RankedTensorType b, RankedTensorType c,
+                                   Precision precision) {
   const int64_t m = a.getRank() - 2, n = a.getRank() - 1;
   if (a.getDimSize(n) != b.getDimSize(m)) return op->emitOpError() << "inner dims must agree: " << a << " * " << b;
   if (c.getDimSize(m) != a.getDimSize(m) || c.getDimSize(n) != b.getDimSize(n))
@@ -456,7 +457,10 @@ static LogicalResult verifyProduct(Operation* op, RankedTensorType a, RankedTens
                              << b.getElementType();
   Type in = a.getElementType(), want;
   MLIRContext* ctx = op->getContext();
-  if (in.isF64()) want = in;
+  const bool isOfBits = precision == Precision::bits;
+  if (isOfBits && !in.isInteger(32)) return op->emitOpError() << "operands of bits must be i32, found " << in;
+  if (isOfBits) want = in;
+  else if (in.isF64()) want = in;
   else if (isa<FloatType>(in)) want = Float32Type::get(ctx);
   else if (in.isInteger(8)) want = IntegerType::get(ctx, 32);
   else return op->emitOpError() << "operands must be f16, bf16, f32, f64, f8 or i8, found " << in;
@@ -467,7 +471,7 @@ static LogicalResult verifyProduct(Operation* op, RankedTensorType a, RankedTens
 
 LogicalResult DotOp::verify() {
   return verifyProduct(*this, cast<RankedTensorType>(getA().getType()), cast<RankedTensorType>(getB().getType()),
-                       cast<RankedTensorType>(getAcc().getType()));
+                       cast<RankedTensorType>(getAcc().getType()), getPrecision());
 }
 
 LogicalResult BatchDotOp::verify() {
@@ -475,7 +479,7 @@ LogicalResult BatchDotOp::verify() {
        c = cast<RankedTensorType>(getAcc().getType());
   if (a.getDimSize(0) != b.getDimSize(0) || a.getDimSize(0) != c.getDimSize(0))
     return emitOpError() << "operands must be as many matrices: " << a << " * " << b << " + " << c;
-  return verifyProduct(*this, a, b, c);
+  return verifyProduct(*this, a, b, c, getPrecision());
 }
 
 }  // namespace tile::ir

@@ -367,6 +367,7 @@ def Tile_DotOp : Tile_Op<"dot", [Pure, AllTypesMatch<["acc", "result"]>]> {
   let description = [{
     f16, bf16, f8 and f32 operands (of one type; f8 may differ) accumulate in f32; f64 in f64; i8 in i32. `precision` is about f32
     operands: ieee multiplies exactly rounded f32, tf32 keeps 10 mantissa bits, tf32x3 sums three tf32 products.
+    i32 operands are words of `precision bits`: a product of two is the number of bits that both have, acc is i32.
   }];
   let arguments = (ins Tile_OfRank<2, [Tile_Number]>:$a, Tile_OfRank<2, [Tile_Number]>:$b, Tile_OfRank<2, [Tile_Number]>:$acc,
                        DefaultValuedAttr<Tile_PrecisionAttr, "Precision::ieee">:$precision);

@@ -173,8 +173,9 @@ def Tile_Engine : Tile_Enum<"Engine", "how a product is computed; rows of compil
   I32EnumAttrCase<"fma", 0>, I32EnumAttrCase<"m16n8k16_f16", 1>, I32EnumAttrCase<"m16n8k16_bf16", 2>,
   I32EnumAttrCase<"m16n8k8_tf32", 3>, I32EnumAttrCase<"m16n8k8_tf32x3", 4>, I32EnumAttrCase<"m16n8k32_s8", 5>,
   I32EnumAttrCase<"m16n8k32_f8", 6>, I32EnumAttrCase<"m8n8k4_f64", 7>, I32EnumAttrCase<"m16n8k8_f64", 8>,
-  I32EnumAttrCase<"wgmma_f16", 9>, I32EnumAttrCase<"wgmma_bf16", 10>, I32EnumAttrCase<"wgmma_tf32", 11>,
-  I32EnumAttrCase<"wgmma_s8", 12>, I32EnumAttrCase<"wgmma_f8", 13>]>;
+  I32EnumAttrCase<"m16n8k256_b1", 9>, I32EnumAttrCase<"wgmma_f16", 10>, I32EnumAttrCase<"wgmma_bf16", 11>,
+  I32EnumAttrCase<"wgmma_tf32", 12>, I32EnumAttrCase<"wgmma_s8", 13>, I32EnumAttrCase<"wgmma_f8", 14>,
+  I32EnumAttrCase<"wgmma_b1", 15>]>;
 def Tile_EngineAttr : Tile_EnumAttr<Tile_Engine, "engine">;
 
 def Tile_MmaOp : Tile_Op<"mma", [MemoryEffects<[MemRead]>, AllTypesMatch<["acc", "result"]>]> {

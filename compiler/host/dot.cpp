@@ -46,7 +46,7 @@ class DotEmitter {
  public:
   DotEmitter(Emitter& e, DotOp op) : e_(e), b_(e.b), op_(op), shape_(DotShape::of(op, e.plan)) {
     lanes_ = std::max<int64_t>(1, e.target.vectorBytes / shape_.computeBytes);
-    isFloat_ = isa<FloatType>(shape_.compute);
+    isFloat_ = isa<FloatType>(shape_.compute), isOfBits_ = op.getPrecision() == Precision::bits;
     hasFma_ = hostFeatures(e.target).fma;
   }
 
@@ -69,7 +69,8 @@ class DotEmitter {
     std::string name;
     llvm::raw_string_ostream(name) << "dot_" << shape_.m << "x" << shape_.n << "x" << shape_.k << "_" << shape_.compute
                                    << "_a" << a_.strides[0] << "_" << a_.strides[1] << "_b" << bRef_.strides[0] << "_c"
-                                   << c_.strides[0] << (startsAtZero_ ? "_new" : "_add") << (bPitch() ? "_rows" : "");
+                                   << c_.strides[0] << (startsAtZero_ ? "_new" : "_add") << (bPitch() ? "_rows" : "")
+                                   << (isOfBits_ ? "_bits" : "");
     const SmallVector<llvm::Value*> arguments = operands();
     SmallVector<llvm::Type*> types;
     for (llvm::Value* v : arguments) types.push_back(v->getType());
@@ -181,6 +182,7 @@ class DotEmitter {
   }
 
   llvm::Value* multiplyAdd(llvm::Value* x, llvm::Value* y, llvm::Value* sum) {
+    if (isOfBits_) return b_.CreateAdd(b_.CreateUnaryIntrinsic(llvm::Intrinsic::ctpop, b_.CreateAnd(x, y)), sum);
     if (!isFloat_) return b_.CreateAdd(b_.CreateMul(x, y), sum);
     if (hasFma_) return b_.CreateIntrinsic(llvm::Intrinsic::fma, {sum->getType()}, {x, y, sum});
     return b_.CreateFAdd(b_.CreateFMul(x, y), sum);
@@ -226,7 +228,7 @@ class DotEmitter {
   llvm::Value *aStart_ = nullptr, *bStart_ = nullptr, *cStart_ = nullptr;
   llvm::Value* bRows_ = nullptr;  ///< elements from one row of B to the next; null: known, as its strides say
   int64_t lanes_ = 1;
-  bool isFloat_ = true, hasFma_ = false, startsAtZero_ = false;
+  bool isFloat_ = true, isOfBits_ = false, hasFma_ = false, startsAtZero_ = false;
   std::function<llvm::Value*(llvm::Value* row, llvm::Value* column)> start_;  ///< a vector of the accumulator
 };
 

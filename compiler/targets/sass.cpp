@@ -58,9 +58,11 @@ void count(SassCounts& c, const SassInstruction& inst) {
     case kHgmma: case kHgmmaReg: ++c.hgmma; break;
     case kQgmma: case kQgmmaReg: ++c.qgmma; break;
     case kIgmma: case kIgmmaReg: ++c.igmma; break;
+    case kBgmma: case kBgmmaReg: ++c.bgmma; break;
     case 0x23c: ++c.hmma; break;
     case 0x237: ++c.imma; break;
     case 0x23f: ++c.dmma; break;
+    case 0x23d: ++c.bmma; break;
     case kMufu: ++c.mufu; break;
     case 0x983: ++c.localLoads; break;
     case 0x387: ++c.localStores; break;
@@ -184,9 +186,9 @@ std::string SassKernel::phases(const SassLoop& loop) const {
       const SassInstruction& inst = code[static_cast<size_t>(i)];
       switch (inst.opcode()) {
         // clang-format off
-        case kHgmma: case kQgmma: case kIgmma: add("ss", true); break;
-        case kHgmmaReg: case kQgmmaReg: case kIgmmaReg: add("rs", true); break;
-        case 0x23c: case 0x237: case 0x23f: add("mma", true); break;
+        case kHgmma: case kQgmma: case kIgmma: case kBgmma: add("ss", true); break;
+        case kHgmmaReg: case kQgmmaReg: case kIgmmaReg: case kBgmmaReg: add("rs", true); break;
+        case 0x23c: case 0x237: case 0x23f: case 0x23d: add("mma", true); break;
         case kMufu: add("mufu", true); break;
         case kTryWait: add("try", false); break;
         case kArrive: add("arrive", false); break;

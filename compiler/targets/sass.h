@@ -20,14 +20,14 @@ struct SassInstruction {
 /// How often what reports care about occurs in a range of code.
 struct SassCounts {
   int instructions = 0;
-  int hgmma = 0, qgmma = 0, igmma = 0;  ///< warpgroup products: f16, bf16 and tf32; fp8; int8
-  int hmma = 0, imma = 0, dmma = 0;     ///< warp products
-  int mufu = 0;                         ///< exp2, log2, rcp, rsqrt, tanh ...
-  int localLoads = 0, localStores = 0;  ///< spills and arrays without registers
+  int hgmma = 0, qgmma = 0, igmma = 0, bgmma = 0;  ///< warpgroup products: f16, bf16 and tf32; fp8; int8; bits
+  int hmma = 0, imma = 0, dmma = 0, bmma = 0;      ///< warp products
+  int mufu = 0;                                    ///< exp2, log2, rcp, rsqrt, tanh ...
+  int localLoads = 0, localStores = 0;             ///< spills and arrays without registers
   int globalLoads = 0, globalStores = 0, asyncCopies = 0, bulkLoads = 0, bulkStores = 0;
   int sharedLoads = 0, sharedStores = 0, barriers = 0, shuffles = 0;
-  int warpgroupProducts() const { return hgmma + qgmma + igmma; }
-  int tensorOps() const { return warpgroupProducts() + hmma + imma + dmma; }
+  int warpgroupProducts() const { return hgmma + qgmma + igmma + bgmma; }
+  int tensorOps() const { return warpgroupProducts() + hmma + imma + dmma + bmma; }
 };
 
 /// A natural loop. `blocks` of instructions, in address order; loops inside it are part of it.

@@ -72,6 +72,7 @@ constexpr Row kRows[] = {
     {0x036, 1, 1, 1, 0},  // VIADD
     {0x03b, kMatrices, 1, 0, 0},                     // LDSM
     {0x03c, 4, 4, 2, 4},                             // HMMA
+    {0x03d, 4, 4, 2, 4},                             // BMMA
     {0x03e, 1, 1, 1, 1},                             // F2FP
     {0x03f, 8, 16, 8, 8},                            // DMMA
     {0x040, 1, 1, 1, 0},                             // HMNMX2

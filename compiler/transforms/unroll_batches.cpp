@@ -27,7 +27,7 @@ int64_t stepOf(BatchDotOp dot) {
   const Type element = getElementTypeOrSelf(dot.getA().getType());
   if (element.isF16() || element.isBF16()) return 16;
   if (element.isInteger(8)) return 32;
-  return element.isF32() && dot.getPrecision() != Precision::ieee ? 8 : 0;
+  return (element.isF32() || element.isInteger(32)) && dot.getPrecision() != Precision::ieee ? 8 : 0;
 }
 
 /// Every iteration of a loop loads it, and nobody computes with it.

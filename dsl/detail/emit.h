@@ -143,6 +143,7 @@ void open_combiner(const Operand* sources, int count, int axis, bool is_scan, bo
                    uint32_t& handle);
 void close_combiner(const Operand* results, int count, Value* out);
 Value dot(const Operand& a, const Operand& b, const Operand& acc, Prec);
+Value dot_bits(const Operand& a, const Operand& b, const Operand& acc);
 struct ScaledInput {
   Operand values, scales;
   bool packed_along_k;

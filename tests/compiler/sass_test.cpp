@@ -82,10 +82,13 @@ TEST_F(Sass, WarpProducts) {
              "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f10,%f11,%f12,%f13},{%r10,%r11,%r12,%r13},"
              "{%r10,%r11},{%f10,%f11,%f12,%f13};\n"
              "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%r10,%r11,%r12,%r13},{%r10,%r11,%r12,%r13},"
+             "{%r10,%r11},{%r10,%r11,%r12,%r13};\n"
+             "mma.sync.aligned.m16n8k256.row.col.s32.b1.b1.s32.and.popc {%r10,%r11,%r12,%r13},{%r10,%r11,%r12,%r13},"
              "{%r10,%r11},{%r10,%r11,%r12,%r13}; mov.b32 %f11, %r11;\n");
     EXPECT_EQ(kernel.counts.hmma, 1);
     EXPECT_EQ(kernel.counts.imma, 1);
-    EXPECT_EQ(kernel.counts.tensorOps(), 2);
+    EXPECT_EQ(kernel.counts.bmma, 1);
+    EXPECT_EQ(kernel.counts.tensorOps(), 3);
     EXPECT_EQ(kernel.hottestLoop(), nullptr);
   }
 }
@@ -130,7 +133,9 @@ TEST_F(Sass, OperandKinds) {
                            Form{"m64n8k32.f32.e5m2.e5m2 " + d + ", " + reg + ", %rd2, 1, 1, 1;", &SassCounts::qgmma},
                            Form{"m64n8k8.f32.tf32.tf32 " + d + ", " + reg + ", %rd2, 1, 1, 1;", &SassCounts::hgmma},
                            Form{"m64n8k16.f32.bf16.bf16 " + d + ", %rd1, %rd2, 1, 1, 1, 1, 1;", &SassCounts::hgmma},
-                           Form{"m64n8k32.s32.s8.s8 {%r30,%r31,%r32,%r33}, %rd1, %rd2, 1;", &SassCounts::igmma}}) {
+                           Form{"m64n8k32.s32.s8.s8 {%r30,%r31,%r32,%r33}, %rd1, %rd2, 1;", &SassCounts::igmma},
+                           Form{"m64n8k256.s32.b1.b1.and.popc {%r30,%r31,%r32,%r33}, %rd1, %rd2, 1;",
+                                &SassCounts::bgmma}}) {
     const SassKernel kernel = read("sm_90a", fill + chain("wgmma.mma_async.sync.aligned." + form.text + "\n") +
                                                  "mov.b32 %r7, %r30; st.global.u32 [%rd2+128], %r7;\n");
     EXPECT_EQ(kernel.counts.*form.member, 1) << form.text;

@@ -3,7 +3,7 @@
 
 // CHECK-LABEL: func.func @dots(
 func.func @dots(%a: tensor<48x32xf16>, %b: tensor<32x80xf16>, %c: tensor<48x80xf32>, %d: tensor<4x8xi8>, %e: tensor<8x4xi8>, %f: tensor<4x4xi32>,
-                %g: tensor<4x4xf64>, %h: tensor<4x4xf32>) {
+                %g: tensor<4x4xf64>, %h: tensor<4x4xf32>, %w: tensor<4x4xi32>) {
   // CHECK: tile.dot %{{.*}}, %{{.*}}, %{{.*}} : tensor<48x32xf16>, tensor<32x80xf16> -> tensor<48x80xf32>
   %0 = tile.dot %a, %b, %c : tensor<48x32xf16>, tensor<32x80xf16> -> tensor<48x80xf32>
   // CHECK: -> tensor<4x4xi32>
@@ -12,6 +12,8 @@ func.func @dots(%a: tensor<48x32xf16>, %b: tensor<32x80xf16>, %c: tensor<48x80xf
   %2 = tile.dot %g, %g, %g : tensor<4x4xf64>, tensor<4x4xf64> -> tensor<4x4xf64>
   // CHECK: precision tf32x3
   %3 = tile.dot %h, %h, %h precision tf32x3 : tensor<4x4xf32>, tensor<4x4xf32> -> tensor<4x4xf32>
+  // CHECK: precision bits : tensor<4x4xi32>
+  %4 = tile.dot %w, %w, %f precision bits : tensor<4x4xi32>, tensor<4x4xi32> -> tensor<4x4xi32>
   return
 }
 
@@ -52,6 +54,30 @@ func.func @acc_type(%a: tensor<4x8xf16>, %b: tensor<8x4xf16>, %c: tensor<4x4xf16
 func.func @integers(%a: tensor<4x8xi16>, %b: tensor<8x4xi16>, %c: tensor<4x4xi32>) {
   // expected-error @+1 {{operands must be f16, bf16, f32, f64, f8 or i8, found 'i16'}}
   %0 = tile.dot %a, %b, %c : tensor<4x8xi16>, tensor<8x4xi16> -> tensor<4x4xi32>
+  return
+}
+
+// -----
+
+func.func @words(%a: tensor<4x4xi32>) {
+  // expected-error @+1 {{operands must be f16, bf16, f32, f64, f8 or i8, found 'i32'}}
+  %0 = tile.dot %a, %a, %a : tensor<4x4xi32>, tensor<4x4xi32> -> tensor<4x4xi32>
+  return
+}
+
+// -----
+
+func.func @bits_of_floats(%a: tensor<4x4xf32>) {
+  // expected-error @+1 {{operands of bits must be i32, found 'f32'}}
+  %0 = tile.dot %a, %a, %a precision bits : tensor<4x4xf32>, tensor<4x4xf32> -> tensor<4x4xf32>
+  return
+}
+
+// -----
+
+func.func @counts_of_bits(%a: tensor<4x4xi32>, %c: tensor<4x4xf32>) {
+  // expected-error @+1 {{'i32' operands accumulate in 'i32', found 'f32'}}
+  %0 = tile.dot %a, %a, %c precision bits : tensor<4x4xi32>, tensor<4x4xi32> -> tensor<4x4xf32>
   return
 }
 

@@ -273,6 +273,12 @@ TEST(Errors, Dot) {
   EXPECT_TILE_ERROR(__LINE__, "dot: operands hold different numbers of matrices", [] { auto r = dot(zeros({2, 16, 16}, f16), zeros({3, 16, 16}, f16)); });
   EXPECT_TILE_ERROR(__LINE__, "dot: operands must have one element type", [] { auto r = dot(zeros({16, 16}, f16), zeros({16, 16}, bf16)); });
   EXPECT_TILE_ERROR(__LINE__, "dot: operands must be f16, bf16, f8, f32, f64 or i8, found i32", [] { auto r = dot(zeros({16, 16}, i32), zeros({16, 16}, i32)); });
+  EXPECT_TILE_ERROR(__LINE__, "dot_bits: operands must be words of 32 bits, u32 or i32, found f32; their bits are bitcast(x, u32)", [] { auto r = dot_bits(zeros({16, 16}, f32), zeros({16, 16}, f32)); });
+  EXPECT_TILE_ERROR(__LINE__, "dot_bits: operands must be words of 32 bits, u32 or i32, found u8", [] { auto r = dot_bits(zeros({16, 16}, u32), zeros({16, 16}, u8)); });
+  EXPECT_TILE_ERROR(__LINE__, "dot_bits: operands must have one element type, found tile<16x16xu32> and tile<16x16xi32>", [] { auto r = dot_bits(zeros({16, 16}, u32), zeros({16, 16}, i32)); });
+  EXPECT_TILE_ERROR(__LINE__, "dot_bits: inner dimensions do not agree: tile<16x32xu32> * tile<16x32xu32>; where the second has a row for every column of the result, write dot_bits(a, trans(b))", [] { auto r = dot_bits(zeros({16, 32}, u32), zeros({16, 32}, u32)); });
+  EXPECT_TILE_ERROR(__LINE__, "the accumulator of dot_bits must be i32", [] { auto r = dot_bits(zeros({16, 16}, u32), zeros({16, 16}, u32), zeros({16, 16}, u32)); });
+  EXPECT_TILE_ERROR(__LINE__, "dot_bits: the accumulator is tile<8x16xi32> but the product is tile<16x16xi32>", [] { auto r = dot_bits(zeros({16, 16}, u32), zeros({16, 16}, u32), zeros({8, 16}, i32)); });
   EXPECT_TILE_ERROR(__LINE__, "the accumulator is tile<8x16xf32> but the product is tile<16x16xf32>", [] { auto r = dot(zeros({16, 16}, f16), zeros({16, 16}, f16), zeros({8, 16}, f32)); });
   EXPECT_TILE_ERROR(__LINE__, "the accumulator of dot must be i32", [] { auto r = dot(zeros({16, 16}, i8), zeros({16, 16}, i8), zeros({16, 16}, f32)); });
 }

@@ -128,6 +128,9 @@ TEST(Ir, Across) {
   });
   EXPECT_TRUE(two.ok()) << two.error().to_string();
   EXPECT_IR("precision tf32", [] { auto r = dot(zeros({16, 16}, f32), zeros({16, 16}, f32), Prec::tf32); });
+  EXPECT_IR("precision bits : tensor<16x8xi32>, tensor<8x16xi32> -> tensor<16x16xi32>", [] {
+    auto r = dot_bits(zeros({16, 8}, u32), zeros({8, 16}, u32));
+  });
   EXPECT_IR("tensor<16x8xi8>, tensor<8x16xi8> -> tensor<16x16xi32>", [] {
     auto r = dot(zeros({16, 8}, i8), zeros({8, 16}, i8));
   });

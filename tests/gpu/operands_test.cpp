@@ -33,6 +33,8 @@ void put(const std::string& type, void* at, int64_t i, int value, float scale = 
     static_cast<uint16_t*>(at)[i] = static_cast<uint16_t>(std::bit_cast<uint32_t>(static_cast<float>(value)) >> 16);
   else if (type == "i8")
     static_cast<int8_t*>(at)[i] = static_cast<int8_t>(value);
+  else if (type == "i32")
+    static_cast<int32_t*>(at)[i] = value;
   else if (type.starts_with("f8"))
     static_cast<uint8_t*>(at)[i] =
         static_cast<uint8_t>((type == "f8E4M3FN" ? kE4m3 : kE5m2)[std::abs(value)] | (value < 0 ? 0x80 : 0));
@@ -159,7 +161,10 @@ void run(const Problem& p) {
   for (int i = 0; i < p.M; ++i)
     for (int j = 0; j < p.N; ++j) {
       int want = 0;
-      for (int kk = 0; kk < p.K; ++kk) want += a.values[i * p.K + kk] * b.values[kk * p.N + j];
+      for (int kk = 0; kk < p.K; ++kk) {
+        const int x = a.values[i * p.K + kk], y = b.values[kk * p.N + j];
+        want += p.precision == "bits" ? std::popcount(static_cast<uint32_t>(x & y)) : x * y;
+      }
       int64_t at = int64_t{i} * p.N + j;
       double got = p.acc == "i32" ? c.as<int32_t>()[at] : p.acc == "f64" ? c.as<double>()[at] : c.as<float>()[at];
       ASSERT_EQ(got, want) << "at " << i << ", " << j;
@@ -174,6 +179,7 @@ TEST_P(Operands, EveryOrderOfStorage) {
                                {"f32", "f32", "tf32x3", 40, 70, 36, 32, 64, 16},
                                {"f32", "f32", "ieee", 40, 70, 36, 32, 64, 16},
                                {"i8", "i32", "ieee", 70, 50, 100, 64, 64, 64},
+                               {"i32", "i32", "bits", 40, 70, 36, 32, 64, 16},
                                {"f64", "f64", "ieee", 40, 30, 36, 32, 32, 16}}) {
         Problem q = p;
         q.transA = ta, q.transB = tb;
@@ -186,6 +192,7 @@ TEST_P(Operands, NoAlignmentIsPromised) {
     run({"f16", "f32", "ieee", 45, 37, 51, 32, 32, 16, t, !t, false});
     run({"f32", "f32", "ieee", 45, 37, 51, 32, 32, 16, t, !t, false});
     run({"i8", "i32", "ieee", 45, 37, 51, 32, 32, 32, t, !t, false});
+    run({"i32", "i32", "bits", 45, 37, 51, 32, 32, 16, t, !t, false});
     run({"f64", "f64", "ieee", 45, 37, 51, 32, 32, 16, t, !t, false});
   }
 }
@@ -215,6 +222,16 @@ TEST_P(Operands, Doubles) {
     }
 }
 
+// Words of bits lie as tf32 does.
+TEST_P(Operands, Bits) {
+  const char* instruction = "mma.sync.aligned.m16n8k256.row.col.s32.b1.b1.s32.and.popc";
+  for (bool ta : {false, true})
+    for (bool tb : {false, true}) {
+      run({"i32", "i32", "bits", 40, 50, 100, 16, 40, 32, ta, tb, true, 4, 3, instruction});
+      run({"i32", "i32", "bits", 50, 30, 37, 24, 20, 12, ta, tb, true, 2, 2, instruction});
+    }
+}
+
 // f8 that is copied as it lies is multiplied as it is on sm_89, and fragment by fragment as f16 on sm_90a, whose single
 // warps have no instruction for it; other f8 is f16 before it is in shared memory.
 TEST(Products, BytesOfFloats) {
@@ -241,6 +258,7 @@ TEST(Warpgroups, Products) {
       run({"bf16", "f32", "ieee", 70, 50, 70, 64, 48, 32, ta, tb, true, 4, 3, "m64n48k16.f32.bf16.bf16"});
       run({"i8", "i32", "ieee", 70, 50, 100, 64, 40, 64, ta, tb, true, 4, 2, "m64n48k32.s32.s8.s8"});
       run({"f8E4M3FN", "f32", "ieee", 130, 50, 100, 128, 40, 64, ta, tb, true, 8, 2, "m64n40k32.f32.e4m3.e4m3"});
+      run({"i32", "i32", "bits", 70, 50, 100, 64, 48, 32, ta, tb, true, 4, 2, "k256.s32.b1.b1.and.popc"});
     }
   run({"f8E5M2", "f32", "ieee", 64, 64, 96, 64, 64, 32, false, true, true, 4, 2, "m64n64k32.f32.e5m2.e5m2"});
   for (bool ta : {false, true})  // b across: the product is b^T a^T, its first operand e4m3
@@ -266,6 +284,13 @@ TEST(Warpgroups, Products) {
   run({"f8E5M2", "f32", "ieee", 130, 140, 100, 128, 72, 96, true, true, true, 8, 2, "m64n72k32"});
   run({"i8", "i32", "ieee", 70, 60, 90, 48, 56, 40, false, false, false, 4, 2, "m64n48k32"});  // no alignment
   run({"i8", "i32", "ieee", 100, 200, 90, 64, 192, 64, false, false, true, 12, 2, "m64n64k32"});  // three
+  run({"i8", "i32", "ieee", 60, 280, 70, 64, 272, 32, false, true, true, 4, 2, "m64n144k32"});  // 144 + 128
+  // Bits as tf32, in steps of 16 columns as bytes.
+  run({"i32", "i32", "bits", 130, 140, 100, 72, 128, 32, false, false, true, 8, 3, "m64n80k256"});
+  run({"i32", "i32", "bits", 70, 300, 70, 64, 256, 20, false, false, true, 8, 2, "m64n64k256"});  // 2 x 64 columns each
+  run({"i32", "i32", "bits", 70, 60, 50, 48, 56, 16, false, false, false, 4, 2, "m64n48k256"});   // no alignment
+  run({"i32", "i32", "bits", 130, 140, 100, 128, 80, 32, true, true, true, 8, 3, "m64n80k256"});
+  run({"i32", "i32", "bits", 60, 280, 40, 64, 272, 16, false, true, true, 4, 2, "m64n144k256"});  // 144 + 128
   run({"f16", "f32", "ieee", 64, 256, 128, 64, 256, 64, false, false, true, 8, 2, "m64n128k16"});   // columns of two
   run({"f16", "f32", "ieee", 200, 176, 60, 192, 176, 20, false, true, true, 12, 2, "m64n176k16"});  // three, k = 20
   run({"f16", "f32", "ieee", 60, 330, 70, 56, 320, 48, true, false, true, 4, 2, "m64n192k16"});     // 192 + 128

@@ -67,6 +67,7 @@ class OperandMaker : Choices {
   static constexpr DType type() { return dtype_of<T>(); }
   void carry(const Tile& t) { carried_.push_back(t); }
   Tile product(const Tile& a, const Tile& b, OptionalExpr into = {}) {
+    if constexpr (kWide && kWhole) return dot_bits(a, b, into);
     if constexpr (kWide) return dot(a, b, into, prec_);
     return dot(a, b, into);
   }

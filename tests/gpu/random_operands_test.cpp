@@ -75,7 +75,7 @@ class RandomOperands : public ::testing::Test {
   }
 };
 
-using Types = ::testing::Types<half, bfloat16, fp8_e4m3, fp8_e5m2, int8_t, float>;
+using Types = ::testing::Types<half, bfloat16, fp8_e4m3, fp8_e5m2, int8_t, float, int32_t>;  // the last: as bits
 TYPED_TEST_SUITE(RandomOperands, Types);
 
 TYPED_TEST(RandomOperands, HostAndGpusAgree) {

@@ -368,6 +368,47 @@ TEST(Across, DotF64) {
   check_dot<double, double>(48, 32, 20, Prec::ieee, 8);
 }
 TEST(Across, DotI8) { check_dot<int8_t, int32_t>(32, 32, 64, Prec::ieee, 0); }
+template <class T>
+void check_dot_bits(int B, int M, int N, int K) {
+  SCOPED_TRACE(std::to_string(B) + " of " + std::to_string(M) + "x" + std::to_string(N) + "x" + std::to_string(K));
+  std::mt19937 random(31);
+  auto words = [&](int count) {
+    std::vector<T> list(count);
+    for (T& w : list) w = static_cast<T>(random());
+    return list;
+  };
+  std::vector<T> a = words(B * M * K), b = words(B * K * N);
+  std::vector<int32_t> c = operands<int32_t>(B * M * N, -1000, 1000, 33);
+  auto k = kernel("dot_bits", [=](Ptr<const T> a, Ptr<const T> b, Ptr<const int32_t> c, Ptr<int32_t> out) {
+    auto places = [=](int rows, int columns) {
+      const Tile at = arange(0, rows).col() * columns + arange(0, columns).row();
+      if (B == 1) return at;
+      return reshape(arange(0, B), {B, 1, 1}) * (rows * columns) + reshape(at, {1, rows, columns});
+    };
+    const Tile x = load(a + places(M, K)), y = load(b + places(K, N)), at = places(M, N);
+    store(out + at, dot_bits(x, y, load(c + at)));
+    store(out + B * M * N + at, dot_bits(x, y));
+  });
+  for (auto& device : devices()) {
+    std::vector<int32_t> out(2 * B * M * N);
+    ASSERT_TRUE(run_on(device, k, {}, a, b, c, out));
+    for (int i = 0; i < B * M * N; ++i) {
+      const int row = i / N, column = i / (M * N) * K * N + i % N;
+      int want = 0;
+      for (int k = 0; k < K; ++k) want += __builtin_popcount(a[row * K + k] & b[column + k * N]);
+      ASSERT_EQ(out[B * M * N + i], want) << device->name() << " " << i;
+      ASSERT_EQ(out[i], want + c[i]) << device->name() << " " << i;
+    }
+  }
+}
+TEST(Across, DotBits) {
+  check_dot_bits<uint32_t>(1, 32, 48, 64);
+  check_dot_bits<int32_t>(1, 64, 32, 20);
+  check_dot_bits<uint32_t>(1, 5, 7, 3);
+  check_dot_bits<uint32_t>(1, 1, 16, 1);
+  check_dot_bits<uint32_t>(4, 16, 16, 16);
+  check_dot_bits<int32_t>(3, 8, 24, 5);
+}
 TEST(Across, DotF8) {
   check_dot<fp8_e4m3, float>(16, 16, 32, Prec::ieee, 8);
   check_dot<fp8_e5m2, float, fp8_e4m3>(32, 16, 64, Prec::ieee, 8);

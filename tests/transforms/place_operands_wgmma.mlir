@@ -204,6 +204,20 @@ func.func @integers(%A: !tile.view<2 x i8>, %B: !tile.view<2 x i8> {tile.unit_st
 
 // -----
 
+// So do products of bits, whose words are placed as f32 is for tf32.
+// CHECK-LABEL: func.func @bits
+// CHECK: tile.mma wgmma_b1 k 20 warps(4, 1) %{{.*}}, %{{.*}}, %{{.*}} : !tile.smem<64x24xi32, minor = 1>, <24x48xi32, minor = 0>
+func.func @bits(%A: !tile.view<2 x i32>, %B: !tile.view<2 x i32> {tile.unit_stride = 0 : i32}, %C: !tile.view<2 x i32>, %i: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %zero = arith.constant dense<0> : tensor<64x40xi32>
+  %a = tile.load %A[%i, %i : i32, i32] : !tile.view<2 x i32> -> tensor<64x20xi32>
+  %b = tile.load %B[%i, %i : i32, i32] : !tile.view<2 x i32> -> tensor<20x40xi32>
+  %d = tile.dot %a, %b, %zero precision bits : tensor<64x20xi32>, tensor<20x40xi32> -> tensor<64x40xi32>
+  tile.store %d, %C[%i, %i : i32, i32] : tensor<64x40xi32>, !tile.view<2 x i32>
+  return
+}
+
+// -----
+
 // Columns minor: rows in whole pieces of 32 bytes, so that there is a swizzle.
 // CHECK-LABEL: func.func @narrow
 // CHECK: tile.mma wgmma_f16 k 16 warps(4, 1) %{{.*}}, %{{.*}}, %{{.*}} : !tile.smem<64x16xf16, minor = 1>, <16x32xf16, minor = 1> -> tensor<64x24xf32>

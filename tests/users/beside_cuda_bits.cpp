@@ -6,7 +6,7 @@ namespace {
 // --- Tanimoto: the best of N fingerprints of 1024 bits for each of M, and which; words of equal index lie together.
 // Parts of N by different programs, then merged.
 struct TanCfg {
-  int BM = 64, BN = 128, splits = 8, warps = 4, BQ = 128, form = 0;
+  int BM = 64, BN = 128, splits = 8, warps = 4, BQ = 128, form = 0, BK = 32, stages = 3;
 };
 auto tanimoto = kernel("user_tanimoto", [](const TanCfg& c, Tensor<const uint32_t, 2> A, Tensor<const uint32_t, 2> B,
                                            Tensor<float, 2> score, Tensor<int, 2> which) {
@@ -18,7 +18,9 @@ auto tanimoto = kernel("user_tanimoto", [](const TanCfg& c, Tensor<const uint32_
                   Tile best = full({c.BM, 1}, -1.f, f32), at = zeros({c.BM, 1}, i32);
                   Tile ca = zeros({c.BM}, i32);
                   for (auto w : range(0, A.dim(0))) ca += cast(popcount(A.load({w, m}, {c.BM})), i32);
-                  for (auto n : range(s * per, min((s + 1) * per, N), c.BN)) {
+                  Tile whole;  // form 4: all words of M's fingerprints
+                  if (c.form == 4) whole = trans(A.load({0, m}, {c.BK, c.BM}));
+                  for (auto n : range(s * per, min((s + 1) * per, N), c.BN, {.stages = c.form == 4 ? c.stages : 0})) {
                     Tile both = zeros({c.BM, c.BN}, i32), cb = zeros({c.BN}, i32);
                     if (c.form == 0) {
                       for (auto w : range(0, A.dim(0))) {
@@ -42,6 +44,16 @@ auto tanimoto = kernel("user_tanimoto", [](const TanCfg& c, Tensor<const uint32_
                         both += cast(popcount(add(twos, h1, h2)), i32) << 2;
                       }
                       both += cast(popcount(ones), i32) + (cast(popcount(twos), i32) << 1);
+                    } else if (c.form == 3) {  // a product of bits
+                      for (auto w : range(0, A.dim(0), c.BK, {.stages = c.stages})) {
+                        auto b = B.load({w, n}, {c.BK, c.BN});
+                        both = dot_bits(trans(A.load({w, m}, {c.BK, c.BM})), b, both);
+                        cb += squeeze(sum(cast(popcount(b), i32), axis(0)), 0);
+                      }
+                    } else if (c.form == 4) {
+                      auto b = B.load({0, n}, {c.BK, c.BN});
+                      both = dot_bits(whole, b);
+                      cb = squeeze(sum(cast(popcount(b), i32), axis(0)), 0);
                     } else {  // bits as bytes, multiplied
                       auto bit = arange(0, 32).row();
                       for (auto w : range(0, A.dim(0), 4)) {
@@ -78,7 +90,8 @@ auto tanimoto_merge =
     });
 Register r1("tanimoto", [](Env& e) {
   TanCfg c;
-  if (!e.big) c = {16, 32, 3, 2, 16};
+  if (!e.big) c = {16, 32, 3, 2, 16, 0, 8};
+  c.BK = e.field("BK", c.BK), c.stages = e.field("stages", c.stages);
   c.BM = e.field("BM", c.BM), c.BN = e.field("BN", c.BN), c.splits = e.field("splits", c.splits);
   c.form = e.field("form", c.form);
   c.warps = e.field("warps", c.warps);

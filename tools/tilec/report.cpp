@@ -37,9 +37,10 @@ std::optional<SassKernel> codeOf(const tile::KernelBinary& binary, const Target&
 
 /// Names as the instructions have them, with how often they occur; what does not occur is left out of texts.
 std::vector<std::pair<const char*, int>> named(const SassCounts& c) {
-  return {{"HGMMA", c.hgmma}, {"QGMMA", c.qgmma}, {"IGMMA", c.igmma}, {"HMMA", c.hmma}, {"IMMA", c.imma}, {"DMMA", c.dmma},
-          {"MUFU", c.mufu}, {"LDG", c.globalLoads}, {"STG", c.globalStores}, {"LDGSTS", c.asyncCopies}, {"UTMALDG", c.bulkLoads},
-          {"UTMASTG", c.bulkStores}, {"LDS", c.sharedLoads}, {"STS", c.sharedStores}, {"SHFL", c.shuffles}, {"BAR", c.barriers},
+  return {{"HGMMA", c.hgmma}, {"QGMMA", c.qgmma}, {"IGMMA", c.igmma}, {"BGMMA", c.bgmma}, {"HMMA", c.hmma},
+          {"IMMA", c.imma}, {"DMMA", c.dmma}, {"BMMA", c.bmma}, {"MUFU", c.mufu}, {"LDG", c.globalLoads},
+          {"STG", c.globalStores}, {"LDGSTS", c.asyncCopies}, {"UTMALDG", c.bulkLoads}, {"UTMASTG", c.bulkStores},
+          {"LDS", c.sharedLoads}, {"STS", c.sharedStores}, {"SHFL", c.shuffles}, {"BAR", c.barriers},
           {"LDL", c.localLoads}, {"STL", c.localStores}};
 }
 nlohmann::ordered_json toJson(const SassCounts& c) {

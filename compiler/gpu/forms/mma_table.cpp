@@ -16,6 +16,8 @@ constexpr EngineRow kRows[] = {
     {Engine::m16n8k8_tf32x3, "m16n8k8_tf32x3", 16, 8, 8, 32, true, 80},
     {Engine::m16n8k32_s8, "m16n8k32_s8", 16, 8, 32, 8, true, 80},
     {Engine::m16n8k32_f8, "m16n8k32_f8", 16, 8, 32, 8, true, 89},
+    // Counted in words of 32 bits, fragments of bits are those of tf32.
+    {Engine::m16n8k256_b1, "m16n8k256_b1", 16, 8, 8, 32, true, 80},
     // Two instructions side by side (layout::mmaDoubleAccumulator); m8n8k4 four times for one m16n8k8.
     {Engine::m16n8k8_f64, "m16n8k8_f64", 16, 16, 8, 64, true, 90},
     {Engine::m8n8k4_f64, "m8n8k4_f64", 16, 16, 8, 64, true, 80},
@@ -24,6 +26,7 @@ constexpr EngineRow kRows[] = {
     {Engine::wgmma_tf32, "wgmma_tf32", 16, 8, 8, 32, true, 90, true},
     {Engine::wgmma_s8, "wgmma_s8", 16, 16, 32, 8, true, 90, true},
     {Engine::wgmma_f8, "wgmma_f8", 16, 8, 32, 8, true, 90, true},
+    {Engine::wgmma_b1, "wgmma_b1", 16, 16, 8, 32, true, 90, true},
     {Engine::fma, "fma", 4, 32, 4, 0, false, 0},
 };
 
@@ -49,6 +52,9 @@ bool accepts(const EngineRow& row, Type element, Type acc, Precision precision) 
     case Engine::m16n8k32_f8:
     case Engine::wgmma_f8:
       return isF8(element) && acc.isF32();
+    case Engine::m16n8k256_b1:
+    case Engine::wgmma_b1:
+      return precision == Precision::bits;
     case Engine::fma:
       return true;
   }

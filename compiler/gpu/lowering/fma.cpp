@@ -91,6 +91,7 @@ class FmaProduct {
         repsM_(static_cast<int>(cover.m / (lanes.rows * op.getWarpsM()))),
         repsN_(static_cast<int>(cover.n / (lanes.width() * op.getWarpsN()))),
         columnsOfWarps_(lanes.width() * static_cast<int>(op.getWarpsN())),
+        isOfBits_(op.getB().getType().getElementType().isInteger(32)),
         apart_(fmaColumns(lanes, b.kMinor()).apart),
         a_(a),
         b_(b),
@@ -122,8 +123,13 @@ class FmaProduct {
           const int n = m % 2 ? 4 * repsN_ - 1 - along : along;
           Value*& d = acc_[m * 4 * repsN_ + n];
           d = wide_->isFloatingPointTy() ? b.CreateIntrinsic(Intrinsic::fma, {wide_}, {rows[m][i], columns[n][i], d})
-                                         : b.CreateAdd(d, b.CreateMul(rows[m][i], columns[n][i]));
+                                         : b.CreateAdd(d, multiplied(rows[m][i], columns[n][i]));
         }
+  }
+
+  Value* multiplied(Value* x, Value* y) {
+    if (!isOfBits_) return e_.b.CreateMul(x, y);
+    return e_.b.CreateUnaryIntrinsic(Intrinsic::ctpop, e_.b.CreateAnd(x, y));
   }
 
   Quads readRows(int64_t k) {
@@ -192,6 +198,7 @@ class FmaProduct {
   const FmaLanes& lanes_;
   int warpsM_, repsM_, repsN_;
   int columnsOfWarps_;  ///< of all warps side by side
+  bool isOfBits_;       ///< words are multiplied for their common bits only (Precision::bits)
   int apart_;           ///< the four columns of a lane
   FmaOperand &a_, &b_;
   Type* wide_;
@@ -204,6 +211,7 @@ Type* memoryType(IRBuilder<>& b, mlir::Type element) {
   if (element.isBF16()) return b.getBFloatTy();
   if (element.isF32()) return b.getFloatTy();
   if (element.isF64()) return b.getDoubleTy();
+  if (element.isInteger(32)) return b.getInt32Ty();
   return element.isInteger(8) ? b.getInt8Ty() : nullptr;
 }
 

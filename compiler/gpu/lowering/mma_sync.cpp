@@ -89,6 +89,9 @@ void multiplyOnce(Emitter& e, const MmaInstruction& instruction, ArrayRef<Value*
     case Engine::m16n8k32_f8:
       id = f8Product(instruction);
       break;
+    case Engine::m16n8k256_b1:
+      id = Intrinsic::nvvm_mma_and_popc_m16n8k256_row_col_b1;
+      break;
     case Engine::m16n8k8_f64:
       id = Intrinsic::nvvm_mma_m16n8k8_row_col_f64;
       break;

@@ -146,7 +146,8 @@ LogicalResult emitWgmma(Emitter& e, MmaOp op) {
   }
 
   Regs acc(e.regs(op.getAcc()));
-  const std::vector<int> columns = layout::instructionColumns(part, b.outerUnit());
+  const int unit = std::max(b.outerUnit(), engineRow(op.getEngine()).n);
+  const std::vector<int> columns = layout::instructionColumns(part, unit);
   const bool fromZero = isZero(acc);
   if (!fromZero) giveOwnRegisters(e.b, acc);
   Value *aFirst = first ? first->first() : nullptr, *bFirst = second->first();

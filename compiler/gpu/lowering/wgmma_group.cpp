@@ -6,7 +6,8 @@ using namespace llvm;
 
 namespace {
 
-/// Names of the instruction's accumulator and operand types, and what stands behind the scale of the accumulator.
+/// Names of the instruction's accumulator and operand types (of bits with the operation), and what stands behind the
+/// scale of the accumulator.
 struct Spelling {
   std::string types;
   bool scales;      ///< immediate signs of a and b
@@ -20,6 +21,8 @@ Spelling spellingOf(MmaOp op) {
       return {"f32.tf32.tf32", true, false};
     case Engine::wgmma_s8:
       return {"s32.s8.s8", false, false};
+    case Engine::wgmma_b1:
+      return {"s32.b1.b1.and.popc", false, false};
     case Engine::wgmma_f8: {
       const auto [first, second] = f8Names(op.getA().getType(), op.getB().getType());
       return {isTransposed(op) ? "f32." + second + "." + first : "f32." + first + "." + second, true, false};
@@ -39,7 +42,7 @@ std::string list(int first, int count) {
 
 GroupOfProducts::GroupOfProducts(Emitter& e, MmaOp op, MutableArrayRef<Value*> acc, bool fromZero)
     : e_(e), op_(op), acc_(acc), fromZero_(fromZero) {
-  const std::string kind = op.getEngine() == Engine::wgmma_s8 ? "r" : "f";
+  const std::string kind = acc[0]->getType()->isIntegerTy() ? "r" : "f";
   // What the first of the instructions writes, the others' operands may not share a register with; nor may a's, which
   // an instruction reads to its end.
   for (size_t i = 0; i < acc.size(); ++i) constrain((fromZero ? "=&" : "=") + kind);
@@ -60,8 +63,9 @@ void GroupOfProducts::add(int first, int count, ArrayRef<Value*> registers, cons
     aText = descriptor(a, "a");
   }
   const std::string bText = descriptor(b, "b");
+  const int k = op_.getEngine() == Engine::wgmma_b1 ? 256 : engineRow(op_.getEngine()).k;  // the row counts words
   text_ += "wgmma.mma_async.sync.aligned.m64n" + std::to_string(2 * count) + "k" +
-           std::to_string(engineRow(op_.getEngine()).k) + "." + spelling.types + " " + list(first, count) + ", " + aText +
+           std::to_string(k) + "." + spelling.types + " " + list(first, count) + ", " + aText +
            ", " + bText + ", " + (fromZero_ && starts ? "0" : "1");
   if (spelling.scales) text_ += ", 1, 1";
   if (spelling.transposes) {

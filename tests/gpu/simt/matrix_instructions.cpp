@@ -27,10 +27,13 @@ void mma(Operand aKind, Operand bKind, const Call& call) {
           int half = kk / (4 * pack), inHalf = kk % (4 * pack), owner = inHalf / pack, i = inHalf % pack;
           const uint64_t* a = lanes[static_cast<size_t>((row % 8) * 4 + owner)]->args;
           const uint64_t* b = lanes[static_cast<size_t>(col * 4 + owner)]->args;
-          sum += static_cast<double>(packedValue(aKind, a[half * 2 + row / 8], i)) * packedValue(bKind, b[4 + half], i);
+          const uint64_t left = a[half * 2 + row / 8], right = b[4 + half];
+          sum += aKind == Operand::b1
+                     ? commonBits(left, right)
+                     : static_cast<double>(packedValue(aKind, left, i)) * packedValue(bKind, right, i);
         }
         const MmaRecord& own = *lanes[static_cast<size_t>(lane)];
-        own.results[c] = aKind == Operand::s8
+        own.results[c] = aKind == Operand::s8 || aKind == Operand::b1
                              ? static_cast<uint32_t>(static_cast<int32_t>(own.args[6 + c]) + static_cast<int32_t>(sum))
                              : fromFloat(static_cast<float>(toFloat(own.args[6 + c]) + sum));
       }
@@ -111,6 +114,8 @@ bool matrixInstruction(const Call& c) {
     mma(Operand::tf32, c);
   else if (c.is("mma.m16n8k32.row.col.s8"))
     mma(Operand::s8, c);
+  else if (c.is("mma.and.popc.m16n8k256.row.col.b1"))
+    mma(Operand::b1, c);
   else if (c.is("mma.m16n8k32.row.col.f32.e"))
     mma(c.has("f32.e4m3.") ? Operand::e4m3 : Operand::e5m2, c.has(".e4m3.f32") ? Operand::e4m3 : Operand::e5m2, c);
   else if (c.is("mma.m16n8k8.row.col.f64"))

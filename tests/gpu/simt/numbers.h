@@ -22,11 +22,11 @@ inline uint32_t roundedToTf32(uint32_t bits) {
 }
 
 /// Element formats of matrix operands.
-enum class Operand { f16, bf16, tf32, s8, u8, e4m3, e5m2 };
+enum class Operand { f16, bf16, tf32, s8, u8, e4m3, e5m2, b1 };  // b1: 32 of them, a word
 inline int operandBytes(Operand kind) {
-  return kind == Operand::tf32 ? 4 : kind == Operand::f16 || kind == Operand::bf16 ? 2 : 1;
+  return kind == Operand::tf32 || kind == Operand::b1 ? 4 : kind == Operand::f16 || kind == Operand::bf16 ? 2 : 1;
 }
-/// The value of one element given its bytes in the low bits.
+/// The value of one element given its bytes in the low bits. A word of b1 has none: see commonBits.
 inline float operandValue(Operand kind, uint32_t bits) {
   switch (kind) {
     case Operand::f16:
@@ -43,9 +43,13 @@ inline float operandValue(Operand kind, uint32_t bits) {
       return fp8_e4m3::from_bits(static_cast<uint8_t>(bits));
     case Operand::e5m2:
       return fp8_e5m2::from_bits(static_cast<uint8_t>(bits));
+    case Operand::b1:
+      break;
   }
   return 0;
 }
+/// The product of two words of b1.
+inline int commonBits(uint64_t a, uint64_t b) { return std::popcount(static_cast<uint32_t>(a & b)); }
 /// Element `i` of a packed 32-bit register.
 inline float packedValue(Operand kind, uint64_t reg, int i) {
   return operandValue(kind, static_cast<uint32_t>(reg >> 8 * operandBytes(kind) * i));

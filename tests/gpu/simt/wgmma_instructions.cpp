@@ -64,13 +64,13 @@ struct Shape {
 Operand operandNamed(const std::string& name) {
   const std::pair<const char*, Operand> names[] = {
       {"f16", Operand::f16}, {"bf16", Operand::bf16}, {"tf32", Operand::tf32}, {"s8", Operand::s8},
-      {"u8", Operand::u8},   {"e4m3", Operand::e4m3}, {"e5m2", Operand::e5m2}};
+      {"u8", Operand::u8},   {"e4m3", Operand::e4m3}, {"e5m2", Operand::e5m2}, {"b1", Operand::b1}};
   for (auto& [text, kind] : names)
     if (name == text) return kind;
   fail("wgmma: unknown operand type " + name);
 }
 
-/// "...m64n128k16.f32.f16.f16"
+/// "...m64n128k16.f32.f16.f16"; of b1 k counts words
 Shape shapeOf(const std::string& opcode) {
   std::vector<std::string> parts;
   for (size_t at = 0, end; at <= opcode.size(); at = end + 1) {
@@ -84,6 +84,10 @@ Shape shapeOf(const std::string& opcode) {
       if (!s.integer && parts[i + 1] != "f32") fail("wgmma: accumulators of " + parts[i + 1] + " are not modelled");
       s.a = operandNamed(parts[i + 2]);
       s.b = operandNamed(parts[i + 3]);
+      if (s.a == Operand::b1) {
+        if (!opcode.ends_with(".and.popc")) fail("wgmma: bits are multiplied by .and.popc: " + opcode);
+        s.k /= 32;
+      }
       if (s.k * operandBytes(s.a) != 32 || operandBytes(s.a) != operandBytes(s.b))
         fail("wgmma: no such shape: " + opcode);
       int step = s.integer ? 16 : 8;
@@ -153,42 +157,58 @@ std::vector<std::pair<uint32_t, uint32_t>> chunks(const MatrixDescriptor& d, int
   return list;
 }
 
-std::vector<float> readShared(Program& p, const MatrixDescriptor& d, int rows, int k, Operand kind, bool transposed) {
-  std::vector<float> values(static_cast<size_t>(rows * k));
-  int bytes = operandBytes(kind);
+/// The bits of rows x k elements.
+std::vector<uint32_t> readShared(Program& p, const MatrixDescriptor& d, int rows, int k, int bytes, bool transposed) {
+  std::vector<uint32_t> values(static_cast<size_t>(rows * k));
   for (int r = 0; r < rows; ++r)
     for (int kk = 0; kk < k; ++kk) {
       uint32_t bits = 0;
       std::memcpy(&bits, p.shared.at(d.address(r, kk, bytes, transposed)), static_cast<size_t>(bytes));
-      values[static_cast<size_t>(r * k + kk)] = operandValue(kind, bits);
+      values[static_cast<size_t>(r * k + kk)] = bits;
     }
   return values;
 }
 
 /// Fragment of A in registers: lane l holds 32-bit groups of row l/4 (and 8 below: registers 1, 3), K group l%4 (and 4
 /// further: registers 2, 3).
-std::vector<float> readRegisters(const std::vector<IssueRecord*>& all, int k, Operand kind) {
-  std::vector<float> values(static_cast<size_t>(64 * k));
-  int pack = 4 / operandBytes(kind);
+std::vector<uint32_t> readRegisters(const std::vector<IssueRecord*>& all, int k, int bytes) {
+  std::vector<uint32_t> values(static_cast<size_t>(64 * k));
+  int pack = 4 / bytes;
   for (IssueRecord* r : all)
     for (int j = 0; j < 4; ++j)
       for (int i = 0; i < pack; ++i) {
         int row = r->thread % 128 / 32 * 16 + r->thread % 32 / 4 + j % 2 * 8,
             col = (r->thread % 4 + j / 2 * 4) * pack + i;
-        values[static_cast<size_t>(row * k + col)] = packedValue(kind, r->a[static_cast<size_t>(j)], i);
+        values[static_cast<size_t>(row * k + col)] =
+            static_cast<uint32_t>(r->a[static_cast<size_t>(j)] >> 8 * bytes * i);
       }
   return values;
 }
 
+/// to = keep * to + a b^T of words of b1.
+void countCommon(Accumulator& to, const std::vector<uint32_t>& a, const std::vector<uint32_t>& b, int k, bool keep) {
+  for (int row = 0; row < 64; ++row)
+    for (int col = 0; col < to.n; ++col) {
+      int32_t& sum = to.integers[static_cast<size_t>(row * to.n + col)];
+      if (!keep) sum = 0;
+      for (int kk = 0; kk < k; ++kk)
+        sum += commonBits(a[static_cast<size_t>(row * k + kk)], b[static_cast<size_t>(col * k + kk)]);
+    }
+}
+
 /// to = keep * to + sign * a b^T, rounded once.
-void multiply(Accumulator& to, const std::vector<float>& a, const std::vector<float>& b, int k, float sign, bool keep) {
+void multiply(Accumulator& to, const Shape& shape, const std::vector<uint32_t>& a, const std::vector<uint32_t>& b,
+              float sign, bool keep) {
+  const int k = shape.k;
+  if (shape.a == Operand::b1) return countCommon(to, a, b, k, keep);
   std::vector<double> sums(static_cast<size_t>(to.n)), columns(static_cast<size_t>(k * to.n));
   for (int col = 0; col < to.n; ++col)
-    for (int kk = 0; kk < k; ++kk) columns[static_cast<size_t>(kk * to.n + col)] = b[static_cast<size_t>(col * k + kk)];
+    for (int kk = 0; kk < k; ++kk)
+      columns[static_cast<size_t>(kk * to.n + col)] = operandValue(shape.b, b[static_cast<size_t>(col * k + kk)]);
   for (int row = 0; row < 64; ++row) {
     std::fill(sums.begin(), sums.end(), 0.0);
     for (int kk = 0; kk < k; ++kk) {
-      double left = sign * a[static_cast<size_t>(row * k + kk)];
+      double left = sign * operandValue(shape.a, a[static_cast<size_t>(row * k + kk)]);
       const double* right = &columns[static_cast<size_t>(kk * to.n)];
       for (int col = 0; col < to.n; ++col) sums[static_cast<size_t>(col)] += left * right[col];
     }
@@ -218,7 +238,7 @@ void issue(const Shape& shape, std::vector<IssueRecord*>& all) {
   product->number = group.products.size() + 1;
   MatrixDescriptor b(first.bDescriptor), a(first.a.empty() ? first.aDescriptor : 0);
   product->sources = chunks(b, shape.n, shape.k, bytes, first.transposeB);
-  std::vector<float> fragment;
+  std::vector<uint32_t> fragment;
   if (first.a.empty()) {
     auto more = chunks(a, 64, shape.k, bytes, first.transposeA);
     product->sources.insert(product->sources.end(), more.begin(), more.end());
@@ -227,7 +247,7 @@ void issue(const Shape& shape, std::vector<IssueRecord*>& all) {
       if (!r->fenced)
         fail(fmt::format("wgmma: A comes in registers, but thread {} executed no wgmma.fence since the last group",
                          r->thread));
-    fragment = readRegisters(all, shape.k, shape.a);
+    fragment = readRegisters(all, shape.k, bytes);
     for (IssueRecord* r : all) program().shared.loadsHaveLanded(r->thread);
   }
   std::string what = fmt::format("wgmma {} of threads {}-{}", product->number, first.thread, first.thread + 127);
@@ -247,8 +267,8 @@ void issue(const Shape& shape, std::vector<IssueRecord*>& all) {
   bool keep = first.keep, fromShared = first.a.empty(), transposeA = first.transposeA, transposeB = first.transposeB;
   float sign = first.negateA != first.negateB ? -1.0f : 1.0f;
   machine->later(group.queue, what, [=] {
-    std::vector<float> left = fromShared ? readShared(*p, a, 64, shape.k, shape.a, transposeA) : fragment;
-    multiply(*accumulator, left, readShared(*p, b, shape.n, shape.k, shape.b, transposeB), shape.k, sign, keep);
+    std::vector<uint32_t> left = fromShared ? readShared(*p, a, 64, shape.k, bytes, transposeA) : fragment;
+    multiply(*accumulator, shape, left, readShared(*p, b, shape.n, shape.k, bytes, transposeB), sign, keep);
     product->done = true;
   });
 }
