@@ -88,9 +88,10 @@ auto tanimoto_merge =
     }).grid([](const TanCfg& c, const auto&, const auto&, const auto& b, const auto&) {
       return Grid{cdiv(b.shape[0], c.BQ)};
     });
-Register r1("tanimoto", [](Env& e) {
+Job fingerprints(Env& e, int form) {
   TanCfg c;
   if (!e.big) c = {16, 32, 3, 2, 16, 0, 8};
+  c.form = form;
   c.BK = e.field("BK", c.BK), c.stages = e.field("stages", c.stages);
   c.BM = e.field("BM", c.BM), c.BN = e.field("BN", c.BN), c.splits = e.field("splits", c.splits);
   c.form = e.field("form", c.form);
@@ -125,7 +126,9 @@ Register r1("tanimoto", [](Env& e) {
     return "";
   };
   return j;
-});
+}
+Register r1("tanimoto", [](Env& e) { return fingerprints(e, 0); });
+Register r1b("tanimoto_bits", [](Env& e) { return fingerprints(e, 4); });
 
 // --- semi-global matching, one direction: costs of D shifts per pixel gathered along a row,
 // L(x, d) = C(x, d) + min(L(x-1, d), L(x-1, d-1) + P1, L(x-1, d+1) + P1, min L(x-1) + P2) - min L(x-1)
