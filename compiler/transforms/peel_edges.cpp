@@ -27,8 +27,11 @@ using namespace mlir;
 
 namespace {
 
-constexpr int64_t kMostOps = 500;  ///< a longer block is not copied
-constexpr size_t kManyMasks = 4;   ///< so many masks cost more than one condition and a copy of the code
+constexpr int64_t kMostOps = 500;  ///< a longer block is not copied,
+/// unless much of it are reads at clamped places (a filter with weights of its own for every neighbour): so many
+/// operations for each of them, and less than the caches of instructions hold.
+constexpr int64_t kOpsOfRead = 40, kMostOpsOfReads = 2000;
+constexpr size_t kManyMasks = 4;  ///< so many masks cost more than one condition and a copy of the code
 /// So do so many boxes of tiles of so many elements, if they lie in so many rows: neighbours along a row share
 /// accesses. Of more than the most, all of which could be under way at a time, registers are worth more.
 constexpr size_t kManyBoxes = 8, kMostBoxes = 32, kManyRows = 6;
@@ -115,14 +118,17 @@ class Survey {
       if (auto scatter = dyn_cast<ScatterOp>(op)) conjunctsOf(scatter.getMask(), compares_);
       if (isClamp(op, block)) clamped_.insert(op.getResult(0)), hasClamps_ = true;
     }
-    hasClamps_ = hasClamps_ && llvm::any_of(block, [&](Operation& op) {
-                   auto gather = dyn_cast<GatherOp>(op);
-                   return gather && clamped_.contains(gather.getPtr());
-                 });
+    const int64_t clampedReads = llvm::count_if(block, [&](Operation& op) {
+      auto gather = dyn_cast<GatherOp>(op);
+      return gather && clamped_.contains(gather.getPtr());
+    });
+    hasClamps_ = hasClamps_ && clampedReads > 0;
     const bool hasMasks = first_ && (hasClamps_ || masks_.size() >= (host ? kManyHostMasks : kManyMasks));
     hasBoxes_ = places_ >= (host ? kManyHostBoxes : kManyBoxes) && places_ <= kMostBoxes &&
                 rows_ >= (host ? kManyHostRows : kManyRows);
-    if (ops > kMostOps || (!hasMasks && !hasBoxes_))
+    const int64_t mostOps =
+        hasClamps_ ? std::max(kMostOps, std::min(kMostOpsOfReads, kOpsOfRead * clampedReads)) : kMostOps;
+    if (ops > mostOps || (!hasMasks && !hasBoxes_))
       first_ = nullptr;
     else if (hasBoxes_ && (!first_ || firstBox_->isBeforeInBlock(first_)))
       first_ = firstBox_;
