@@ -76,7 +76,7 @@ Register r1("radix_pairs", [](Env& e) {
 
 // --- sums of half values by sorted key
 struct KeyCfg {
-  int B = 2048;
+  int B = 2048, form = 0;  // form 1: keys beside a key come from its tile; at the ends of a tile none are needed
 };
 auto keys_zero = kernel("user_keys_zero", [](const KeyCfg& c, Ptr<float> out, I32 n) {
                    auto i = program_id(0) * c.B + arange(0, c.B);
@@ -88,8 +88,9 @@ auto keys_sum =
       auto i = program_id(0) * c.B + lane;
       auto in = i < n;
       auto k = load(key + i, {.mask = in, .other = -1});
-      auto before = load(key + i - 1, {.mask = in & (i > 0), .other = -1});
-      auto after = load(key + i + 1, {.mask = i + 1 < n, .other = -1});
+      auto before = c.form ? shift(k, 1, axis(0), {.fill = -1})
+                           : load(key + i - 1, {.mask = in & (i > 0), .other = -1});
+      auto after = c.form ? shift(k, -1, axis(0), {.fill = -1}) : load(key + i + 1, {.mask = i + 1 < n, .other = -1});
       auto v = cast(load(value + i, {.mask = in}), f32);
       auto [head, s] = scan({cast(k != before, i32), v}, axis(0), [](Tile f0, Tile v0, Tile f1, Tile v1) {
         return std::tuple(f0 | f1, where(f1 != 0, v1, v0 + v1));
@@ -109,7 +110,7 @@ Register r2("reduce_by_key", [](Env& e) {
   auto keys = repeated<int>(e, N, k);
   auto v = random<half>(e, N);
   auto out = constant<float>(e, K, NAN);
-  KeyCfg c{e.field("B", 2048)};
+  KeyCfg c{e.field("B", 2048), e.field("form", 0)};
   Job j;
   j.mbytes = 6e-6 * N + 8e-6 * K;
   j.inTurn = true;
