@@ -1,5 +1,5 @@
-// sort.h - order along an axis of a tile, by a bitonic network over the next power of two: log2(n)^2 / 2 steps, each an
-// exchange between partners. The order is total: NaNs come last whichever way, -0 counts as less than 0.
+// sort.h - order along an axis, by a bitonic network over the next power of two: log2(n)^2 / 2 steps. Long rows of
+// integers known to have few bits (x & 255) take a round for two bits. NaNs come last whichever way, -0 is less than 0.
 #pragma once
 #include <utility>
 

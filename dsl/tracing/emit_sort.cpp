@@ -2,9 +2,13 @@
 // are wanted, runs of as many are sorted; of two runs in opposite order the elementwise minimum has the first few of
 // both, and needs a merge to be a run again: every such step leaves half of the elements. Places, where they are
 // wanted, are the lower half of a key of twice the width: one comparison orders both. Keys that are places themselves
-// (where a sorted tile's elements were: their order is the way back) are short ones.
+// (where a sorted tile's elements were: their order is the way back) are short ones. Integers known to have few bits
+// are put in order by rounds instead (few_bits.h).
+#include <bit>
+
 #include "dsl/tracing/emit_at.h"
 #include "dsl/tracing/emit_rules.h"
+#include "dsl/tracing/few_bits.h"
 
 namespace tile::detail {
 namespace {
@@ -157,6 +161,29 @@ class Network {
   std::optional<DType> both_;  ///< the type of a key and its place in one word
 };
 
+/// Keys of few bits along an axis in order, without a network: upper halves of words, whose lower halves are places.
+Value order_of_few(const At& at, Value x, const TileType& type, int axis, int bits, bool descending, Value* indices) {
+  constexpr int64_t kRuns = 16;  // elements: whole runs of a thread
+  Shape whole = type.shape, line, rest = type.shape, zero;
+  whole[axis] = (type.shape[axis] + kRuns - 1) / kRuns * kRuns;
+  rest[axis] = whole[axis] - type.shape[axis];
+  for (int d = 0; d < whole.rank(); ++d) line.push_back(d == axis ? whole[d] : 1), zero.push_back(0);
+  const int64_t largest = (int64_t{1} << bits) - 1;
+  Value key = convert(at(x), DType::u32);
+  if (descending) key = at.apply(Op::bit_xor, key, largest);
+  if (rest[axis] > 0) {  // behind everything
+    const Operand parts[] = {at(key), at(full(rest, at(largest), DType::u32))};
+    key = cat(parts, 2, axis);
+  }
+  const Value place = convert(at(reshape(at(arange(0, whole[axis], at.loc)), line)), DType::u32);
+  const Value words = at.apply(Op::bit_or, at.apply(Op::shl, key, 16), place);
+  Value sorted = sort_in_rounds(at, words, whole, axis, bits);
+  if (rest[axis] > 0) sorted = extract(at(sorted), zero, type.shape);
+  if (indices) *indices = convert(at(at.apply(Op::bit_and, sorted, 0xffff)), DType::i32);
+  key = at.apply(Op::shr, sorted, 16);
+  return convert(at(descending ? at.apply(Op::bit_xor, key, largest) : key), type.dtype);
+}
+
 }  // namespace
 
 Value sort(const Operand& o, int along, bool descending, Value* indices, std::optional<int64_t> first) {
@@ -181,6 +208,16 @@ Value sort(const Operand& o, int along, bool descending, Value* indices, std::op
     return {0};
   }
 
+  if (!first && !is_float(type.dtype)) {
+    const int64_t below = t->info(x).below;
+    const int known = bits_known(t->info(x).value, is_unsigned(type.dtype), 16);
+    const int bits = below > 0 && below <= 1 << 16 ? std::bit_width(static_cast<uint64_t>(below - 1)) : known;
+    if (bits > 0 && wants_rounds(type.shape, axis, bits)) {
+      const Value sorted = order_of_few(At{o.loc}, x, type, axis, bits, descending, indices);
+      if (indices) t->set_below(*indices, size);
+      return sorted;
+    }
+  }
   const Keys keys(o.loc, type.dtype, descending, indices ? t->info(x).below : 0);
   const At& at = keys.at;
   Shape whole = type.shape, rest = type.shape;

@@ -118,6 +118,7 @@ TEST(Ir, Across) {
   // Places below keys: the smaller of two has the smaller key, or of equal ones the first place.
   EXPECT_IR("arith.minsi", [] { auto r = argsort(zeros({8}, f16), axis(0)); });
   EXPECT_IR("arith.shli %", [] { auto r = argsort(zeros({8}, f32), axis(0)); });
+  EXPECT_IR("tile.put", [] { auto r = argsort(arange(0, 512) & 15, axis(0)); });  // few bits
   EXPECT_IR("arith.mulf", [] { auto r = reduce(zeros({8}, f32), axis(0), [](Tile a, Tile b) { return a * b; }); });
   const Traced two = trace_of([] {
     auto [v, i] = reduce({zeros({8}, f32), arange(0, 8)}, axis(0), [](Tile a, Tile i, Tile b, Tile j) {

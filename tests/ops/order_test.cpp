@@ -81,6 +81,41 @@ TEST(Order, Integers) {
   check_sort<uint64_t>(2, 33, 1, true);
 }
 
+/// Numbers of few bits, which are put in order by rounds, with many equal ones: their order stays.
+template <class Less>
+void check_digits(int rows, int n, bool descending, Less&& digit_of) {
+  SCOPED_TRACE(std::to_string(rows) + "x" + std::to_string(n) + (descending ? " descending" : ""));
+  std::vector<uint32_t> x(size_t(rows) * n), sorted(x.size());
+  for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<uint32_t>(i * 2654435761u) ^ static_cast<uint32_t>(i >> 3);
+  for (auto& device : devices()) {
+    std::vector<int32_t> places(x.size(), -1);
+    auto k = kernel("digits", [=](Ptr<const uint32_t> p, Ptr<uint32_t> out, Ptr<int32_t> at) {
+      auto i = arange(0, rows).col() * n + arange(0, n).row();
+      auto digit = digit_of(load(p + i));
+      store(out + i, cast(sort(digit, axis(1), {.descending = descending}), u32));
+      store(at + i, argsort(digit, axis(1), {.descending = descending}));
+    });
+    ASSERT_TRUE(run_on(device, k, {}, x, sorted, places));
+    for (int r = 0; r < rows; ++r) {
+      std::vector<int32_t> want(n);
+      std::iota(want.begin(), want.end(), 0);
+      auto digit = [&](int i) { return digit_of(x[size_t(r) * n + i]); };
+      std::stable_sort(want.begin(), want.end(),
+                       [&](int a, int b) { return before(digit(a), digit(b), descending); });
+      for (int i = 0; i < n; ++i) {
+        ASSERT_EQ(places[size_t(r) * n + i], want[i]) << device->name() << " row " << r << " place " << i;
+        ASSERT_EQ(sorted[size_t(r) * n + i], digit(want[i])) << device->name() << " row " << r << " place " << i;
+      }
+    }
+  }
+}
+TEST(Order, NumbersOfFewBits) {
+  check_digits(1, 2048, false, [](auto x) { return (x >> 8u) & 255u; });
+  check_digits(1, 1000, true, [](auto x) { return x >> 25u; });
+  check_digits(3, 300, false, [](auto x) { return x & 7u; });
+  check_digits(2, 512, true, [](auto x) { return x & 1u; });
+}
+
 /// The first k of rows of n numbers with many equal ones, and where they were: as a stable sort has them.
 void check_topk(int rows, int n, int count) {
   for (auto& device : devices()) {
@@ -115,6 +150,30 @@ TEST(Order, TheLargestK) {
   check_topk(5, 37, 33);
   check_topk(2, 16, 16);
   check_topk(1, 512, 200);
+}
+
+// Bounds of a number that a loop changes are not those of what it began with.
+TEST(Order, DigitsThatALoopChanges) {
+  constexpr int n = 256;
+  for (auto& device : devices()) {
+    std::vector<int32_t> x(n), order(n);
+    for (int i = 0; i < n; ++i) x[i] = i * 37 % n;
+    auto k = kernel("digits_changed", [](Ptr<const int32_t> p, Ptr<int32_t> q) {
+      auto i = arange(0, n);
+      Tile digit = load(p + i) & 3, last = i;
+      for (auto step : range(0, 2)) {
+        last = argsort(digit, axis(0));
+        digit -= load(p + i) * 1000;  // negative ones
+      }
+      store(q + i, last);
+    });
+    ASSERT_TRUE(run_on(device, k, {}, x, order));
+    std::vector<int> want(n);
+    std::iota(want.begin(), want.end(), 0);
+    auto digit = [&](int i) { return (x[i] & 3) - x[i] * 1000; };
+    std::stable_sort(want.begin(), want.end(), [&](int a, int b) { return digit(a) < digit(b); });
+    EXPECT_EQ(std::vector<int>(order.begin(), order.end()), want) << device->name();
+  }
 }
 
 // Places of a tile are small; what a loop makes of a variable that began as places need not be.
