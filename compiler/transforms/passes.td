@@ -166,6 +166,11 @@ def UnrollShort : Pass<"tile-unroll-short", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::tile::ir::TileDialect", "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
 }
 
+def UnrollChosen : Pass<"tile-unroll-chosen", "::mlir::func::FuncOp"> {
+  let summary = "loops that choose rows or columns of a carried tile by their own number become straight-line code";
+  let dependentDialects = ["::tile::ir::TileDialect", "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
+}
+
 def PeelMasks : Pass<"tile-peel-masks", "::mlir::func::FuncOp"> {
   let summary = "loops with products are split: masks are computed only in the iterations that need them";
   let dependentDialects = ["::tile::ir::TileDialect", "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];

@@ -36,6 +36,7 @@ void addTilePasses(mlir::OpPassManager& passes, bool forHost) {
   passes.addPass(mlir::createLoopInvariantCodeMotionPass());
   if (!forHost) passes.addPass(createUnrollShort());  // what all bodies share is in front of the loop by now
   if (!forHost) passes.addPass(createLookUpChosen());  // by now it is seen what loops do not make
+  if (!forHost) passes.addPass(createUnrollChosen());  // what is still chosen of a carried tile changes in the loop
   passes.addPass(createSimplifyMasks());
   passes.addPass(createNearAngles());
   passes.addPass(createShareReductions());

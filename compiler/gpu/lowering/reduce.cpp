@@ -63,22 +63,26 @@ LogicalResult Reduction::put() {
 }
 
 /// Only one element is not zero: its thread chooses it, and its lane, known by its coordinate, hands it to the others.
+/// Bits of the coordinate choose: fewer conditions than a comparison for every register, and none of a known coordinate.
 LogicalResult Reduction::select(const SelectedOne& one) {
-  llvm::ArrayRef<llvm::Value*> conditions = e.regs(one.condition), values = e.regs(one.values),
-                               places = e.regs(one.place);
+  llvm::ArrayRef<llvm::Value*> values = e.regs(one.values), places = e.regs(one.place);
   llvm::Type* type = e.elementType(op_.getSources()[0]);
+  llvm::Value* zero = llvm::Constant::getNullValue(type);
+  const Range range = e.facts().rangeOf(one.place);
+  const bool isInside = !one.base && range.min >= one.start && range.max < one.start + extent();
   Regs results;
   for (int reg = 0; reg < result_.numRegs(); ++reg) {
     const auto along = elementsOf(result_.regCoord(reg));
-    llvm::Value* chosen = llvm::Constant::getNullValue(type);
-    for (const auto& [at, from] : along)
-      chosen = e.b.CreateSelect(e.andAll({conditions[from], valid(at)}), values[from], chosen);
-    llvm::Value* at = places[places.size() == 1 ? 0 : along[0].second];
+    SmallVector<llvm::Value*> line;
+    for (const auto& [at, from] : along) line.push_back(values[from]);
+    llvm::Value* at = places[one.isAlike ? 0 : along[0].second];
     if (one.base) at = e.b.CreateSub(at, e.scalar(one.base));
-    if (llvm::Value* lane = laneHolding(e, source_, axis_, e.b.CreateSub(at, e.i32(one.start))))
-      chosen = e.shuffleIdx(chosen, lane);
+    at = e.b.CreateSub(at, e.i32(one.start));
+    llvm::Value* chosen = chosenOf(e, line, registerHolding(e, source_, axis_, at));
+    if (llvm::Value* lane = laneHolding(e, source_, axis_, at)) chosen = e.shuffleIdx(chosen, lane);
+    if (!isInside) chosen = e.b.CreateSelect(e.b.CreateICmpULT(at, e.i32(extent())), chosen, zero);
     // As in the sum, zero has no sign.
-    if (extent() > 1 && type->isFloatingPointTy()) chosen = e.b.CreateFAdd(chosen, llvm::Constant::getNullValue(type));
+    if (extent() > 1 && type->isFloatingPointTy()) chosen = e.b.CreateFAdd(chosen, zero);
     results.push_back(chosen);
   }
   e.define(op_.getResults()[0], std::move(results));

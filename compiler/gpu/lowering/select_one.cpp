@@ -37,9 +37,19 @@ Value scalarOf(Value tile) {
   return splat ? splat->getOperand(0) : Value();
 }
 
-/// What the coordinates are compared with: a scalar, or a tile that is the same along the axis.
-Value placeOf(Value tile, int axis, ArrayRef<int64_t> shape) {
+/// A value whose registers all are the number that all elements of the tile are: a scalar, a tile of one element, or a
+/// constant. Null: there is none.
+Value oneNumberOf(Value tile) {
   if (Value scalar = scalarOf(tile)) return scalar;
+  while (auto broadcast = tile.getDefiningOp<BroadcastOp>()) tile = broadcast.getSource();
+  const bool isOne = cast<RankedTensorType>(tile.getType()).getNumElements() == 1;
+  SplatElementsAttr splat;
+  return isOne || matchPattern(tile, m_Constant(&splat)) ? tile : Value();
+}
+
+/// What the coordinates are compared with: one number, or a tile that is the same along the axis.
+Value placeOf(Value tile, int axis, ArrayRef<int64_t> shape) {
+  if (Value number = oneNumberOf(tile)) return number;
   auto broadcast = tile.getDefiningOp<BroadcastOp>();
   const bool isAlike = broadcast && shapeOf(broadcast.getSource())[axis] == 1 && shapeOf(tile) == shape;
   return isAlike ? tile : Value();
@@ -82,10 +92,11 @@ std::optional<SelectedOne> selectedOne(ReduceOp reduce, const Layout& source) {
   if (!compare || compare.getPredicate() != arith::CmpIPredicate::eq) return std::nullopt;
   for (auto [coordinate, place] :
        {std::pair(compare.getLhs(), compare.getRhs()), std::pair(compare.getRhs(), compare.getLhs())}) {
-    SelectedOne one{.condition = select.getCondition(), .values = select.getTrueValue()};
+    SelectedOne one{.values = select.getTrueValue()};
     if (!isa<RankedTensorType>(place.getType()) || !getElementTypeOrSelf(place.getType()).isInteger(32)) break;
     one.place = placeOf(place, along, shape);
     if (!one.place) continue;
+    one.isAlike = one.place == oneNumberOf(place);
     if (auto add = coordinate.getDefiningOp<arith::AddIOp>()) {
       const bool isFirst = scalarOf(add.getLhs()) != nullptr;
       one.base = scalarOf(isFirst ? add.getLhs() : add.getRhs());
@@ -95,6 +106,33 @@ std::optional<SelectedOne> selectedOne(ReduceOp reduce, const Layout& source) {
     if (isCoordinate(coordinate, along, shape[axis], one.start)) return one;
   }
   return std::nullopt;
+}
+
+llvm::Value* chosenOf(Emitter& e, llvm::ArrayRef<llvm::Value*> line, llvm::Value* index) {
+  SmallVector<llvm::Value*> left(line);
+  for (int bit = 0; left.size() > 1; ++bit) {
+    llvm::Value* isSet = e.b.CreateICmpNE(e.b.CreateAnd(index, e.i32(int64_t{1} << bit)), e.i32(0));
+    SmallVector<llvm::Value*> next;
+    for (size_t i = 0; i < left.size(); i += 2)
+      next.push_back(i + 1 < left.size() ? e.b.CreateSelect(isSet, left[i + 1], left[i]) : left[i]);
+    left = std::move(next);
+  }
+  return left[0];
+}
+
+llvm::Value* registerHolding(Emitter& e, const Layout& source, int axis, llvm::Value* at) {
+  std::vector<Digit> digits;
+  for (const Digit& digit : source.regs())
+    if (digit.dim == axis) digits.push_back(digit);
+  std::sort(digits.begin(), digits.end(), [](const Digit& a, const Digit& b) { return a.stride < b.stride; });
+  llvm::Value* index = e.i32(0);
+  int weight = 1;
+  for (const Digit& digit : digits) {
+    llvm::Value* own = e.b.CreateURem(e.b.CreateUDiv(at, e.i32(digit.stride)), e.i32(digit.count));
+    index = e.b.CreateAdd(index, e.b.CreateMul(own, e.i32(weight)));
+    weight *= digit.count;
+  }
+  return index;
 }
 
 llvm::Value* laneHolding(Emitter& e, const Layout& source, int axis, llvm::Value* at) {

@@ -9,6 +9,7 @@
 #include "compiler/gpu/lowering/exchange.h"
 #include "compiler/gpu/lowering/lowering.h"
 #include "compiler/gpu/lowering/meeting.h"
+#include "compiler/gpu/lowering/select_one.h"
 #include "compiler/layout/relations.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -257,19 +258,6 @@ static void putTake(Emitter& e, TakeOp op) {
     storeWithGaps(e, e.scratch(op), from, values, gaps);
   else
     storeLinear(e, e.scratch(op), from.shape(), from, values, zeros(from.rank()));
-}
-
-// One of the registers of a line, by an index within it.
-static llvm::Value* chosenOf(Emitter& e, llvm::ArrayRef<llvm::Value*> line, llvm::Value* index) {
-  SmallVector<llvm::Value*> left(line);
-  for (int bit = 0; left.size() > 1; ++bit) {
-    llvm::Value* isSet = e.b.CreateICmpNE(e.b.CreateAnd(index, e.i32(int64_t{1} << bit)), e.i32(0));
-    SmallVector<llvm::Value*> next;
-    for (size_t i = 0; i < left.size(); i += 2)
-      next.push_back(i + 1 < left.size() ? e.b.CreateSelect(isSet, left[i + 1], left[i]) : left[i]);
-    left = std::move(next);
-  }
-  return left[0];
 }
 
 // Which element, in row-major order of `shape`, register `reg` of a thread means where `index` stands for its own place
