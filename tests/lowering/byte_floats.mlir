@@ -1,5 +1,5 @@
-// Bytes become f32 by a float's digits: the conversion shares its slow unit with exponentials. Those of a loaded word are
-// inserted where they lie, and differences of them stay differences of floats.
+// Bytes of words become f32 by a float's digits: the instruction that takes them out of the word inserts them, and
+// differences of them stay differences of floats.
 // RUN: tile-opt %s -split-input-file --tile-target=sm_90a -tile-assign-layouts -canonicalize -cse -tile-place-buffers -tile-insert-barriers -tile-emit=as=ptx -o /dev/null | FileCheck %s
 
 // CHECK-LABEL: .entry colours
@@ -41,34 +41,15 @@ func.func @wider(%p: !tile.view<1xi32> {tile.align = 16 : i32, tile.unit_stride 
 
 // -----
 
-// Four of a vector at a time; signed ones count from -128.
+// Bytes that lie alone are converted: one instruction instead of two.
 // CHECK-LABEL: .entry signed_bytes
-// CHECK-NOT: cvt.rn.f32
-// CHECK: xor.b32 {{.*}}, -2139062144;
-// CHECK-COUNT-4: prmt.b32
-// CHECK-NOT: cvt.rn.f32
+// CHECK-COUNT-4: cvt.rn.f32.s{{8|16|32}}
+// CHECK-NOT: xor.b32 {{.*}}, -2139062144;
 // CHECK: ret;
 func.func @signed_bytes(%x: !tile.view<1xi8> {tile.align = 16 : i32, tile.unit_stride = 0 : i32, tile.dim_multiple_of = array<i32: 32>}, %o: !tile.view<1xf32> {tile.align = 16 : i32, tile.unit_stride = 0 : i32, tile.dim_multiple_of = array<i32: 32>}) attributes {tile.kernel, tile.num_warps = 4 : i32} {
   %c0 = arith.constant 0 : i32
   %a = tile.load %x[%c0 : i32] : !tile.view<1xi8> -> tensor<512xi8>
   %d = arith.sitofp %a : tensor<512xi8> to tensor<512xf32>
-  tile.store %d, %o[%c0 : i32] : tensor<512xf32>, !tile.view<1xf32>
-  return
-}
-
-// -----
-
-// Truth values choose between two numbers; nothing is put into a word for them.
-// CHECK-LABEL: .entry truths
-// CHECK-NOT: prmt.b32
-// CHECK: ret;
-func.func @truths(%x: !tile.view<1xi32> {tile.align = 16 : i32, tile.unit_stride = 0 : i32, tile.dim_multiple_of = array<i32: 32>}, %o: !tile.view<1xf32> {tile.align = 16 : i32, tile.unit_stride = 0 : i32, tile.dim_multiple_of = array<i32: 32>}) attributes {tile.kernel, tile.num_warps = 4 : i32} {
-  %c0 = arith.constant 0 : i32
-  %z = arith.constant dense<0> : tensor<512xi32>
-  %a = tile.load %x[%c0 : i32] : !tile.view<1xi32> -> tensor<512xi32>
-  %t = arith.cmpi slt, %a, %z : tensor<512xi32>
-  %b = arith.extui %t : tensor<512xi1> to tensor<512xi8>
-  %d = arith.uitofp %b : tensor<512xi8> to tensor<512xf32>
   tile.store %d, %o[%c0 : i32] : tensor<512xf32>, !tile.view<1xf32>
   return
 }

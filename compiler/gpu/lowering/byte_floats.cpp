@@ -1,9 +1,10 @@
 // byte_floats.cpp - see byte_floats.h. A float whose last digit counts 1 and whose low bits are a byte is that byte
 // plus a power of two; subtracting it is exact. f16 has room for a byte in its ten digits, two elements to a register;
 // bf16 has room for seven bits (numbers of 4 bits, mostly); other bytes go through f32, whose upper half the result is.
-// Where f32 is wanted, the conversion would be one instruction instead of two, but one that shares its slow unit with
-// exponentials and roots, and is slower there than memory brings bytes. Made here, differences of two such floats also
-// stay differences of floats: LLVM would subtract the integers first, and convert both the bytes and their difference.
+// Bytes of words (`x >> 8 & 255`) become f32 in the same way: the instruction that takes them out of the word puts them
+// there. The conversion shares its slow unit with exponentials and roots, and LLVM would subtract two such numbers as
+// integers and convert both the bytes and their difference. Bytes that lie alone are converted in one instruction,
+// which was faster on an H200 (filters of bytes) than two.
 #include "compiler/gpu/lowering/byte_floats.h"
 
 #include "llvm/IR/IntrinsicsNVPTX.h"
@@ -17,16 +18,7 @@ using namespace mlir;
 bool hasByteFloats(Operation* op) {
   if (!isa<arith::SIToFPOp, arith::UIToFPOp>(op)) return false;
   const Type to = getElementTypeOrSelf(op->getResult(0).getType());
-  return getElementTypeOrSelf(op->getOperand(0).getType()).isInteger(8) && (to.isF16() || to.isBF16() || to.isF32());
-}
-
-/// 2^23: its last digit counts 1.
-static constexpr uint32_t kWholeBits = 0x4b000000;
-static constexpr double kWhole = 8388608;
-
-/// The f32 whose bits are those of 2^23 with a number in the lowest ones, less 2^23 and what was added to the number.
-static llvm::Value* lessWhole(llvm::IRBuilderBase& b, llvm::Value* bits, double added = 0) {
-  return b.CreateFAdd(b.CreateBitCast(bits, b.getFloatTy()), llvm::ConstantFP::get(b.getFloatTy(), -(kWhole + added)));
+  return getElementTypeOrSelf(op->getOperand(0).getType()).isInteger(8) && (to.isF16() || to.isBF16());
 }
 
 /// Whether the bytes are known to be 0 to 127, or -64 to 63: what is to be added for numbers of seven bits.
@@ -37,32 +29,13 @@ static std::optional<int> toSevenBits(Operation* op, const Facts& facts) {
   return std::nullopt;
 }
 
-/// Whether they were taken out of one vector, as a load leaves them. (Others would have to be put together first.)
-static bool areOfOneVector(const std::array<llvm::Value*, 4>& x) {
-  auto vectorOf = [](llvm::Value* v) -> llvm::Value* {
-    auto* element = llvm::dyn_cast<llvm::ExtractElementInst>(v);
-    return element ? element->getVectorOperand() : nullptr;
-  };
-  return vectorOf(x[0]) && llvm::all_of(x, [&](llvm::Value* v) { return vectorOf(v) == vectorOf(x[0]); });
-}
-
 std::array<llvm::Value*, 4> convertBytes(llvm::IRBuilderBase& b, Operation* op, const Facts& facts,
                                          std::array<llvm::Value*, 4> x) {
-  if (getElementTypeOrSelf(op->getResult(0).getType()).isF32() && !areOfOneVector(x)) {
-    for (llvm::Value*& byte : x) {
-      llvm::Value* number = convertByte(b, op, byte);
-      byte = number                     ? number
-             : isa<arith::SIToFPOp>(op) ? b.CreateSIToFP(byte, b.getFloatTy())
-                                        : b.CreateUIToFP(byte, b.getFloatTy());
-    }
-    return x;
-  }
   llvm::Value* bytes = llvm::PoisonValue::get(llvm::FixedVectorType::get(b.getInt8Ty(), 4));
   for (uint64_t i = 0; i < 4; ++i) bytes = b.CreateInsertElement(bytes, x[i], i);
   bytes = b.CreateBitCast(bytes, b.getInt32Ty());
-  const Type to = getElementTypeOrSelf(op->getResult(0).getType());
-  const bool isHalf = to.isF16(), isFloat = to.isF32();
-  const auto seven = isHalf || isFloat ? std::nullopt : toSevenBits(op, facts);
+  const bool isHalf = getElementTypeOrSelf(op->getResult(0).getType()).isF16();
+  const auto seven = isHalf ? std::nullopt : toSevenBits(op, facts);
   // Signed ones count from -128, or from -64: the sum modulo 128 is the seven bits with the highest one turned.
   const bool isSigned = isa<arith::SIToFPOp>(op);
   const int added = seven.value_or(0);
@@ -87,35 +60,22 @@ std::array<llvm::Value*, 4> convertBytes(llvm::IRBuilderBase& b, Operation* op, 
     return out;
   }
   for (uint32_t i = 0; i < 4; ++i) {
-    llvm::Value* number = lessWhole(b, permute(b.getInt32(kWholeBits), 0x7540 + i), below);
-    if (isFloat) {
-      out[i] = number;
-      continue;
-    }
+    llvm::Value* number = b.CreateBitCast(permute(b.getInt32(0x4b000000), 0x7540 + i), b.getFloatTy());  // 2^23
+    number = b.CreateFAdd(number, llvm::ConstantFP::get(b.getFloatTy(), -(8388608 + below)));
     number = b.CreateLShr(b.CreateBitCast(number, b.getInt32Ty()), 16);
     out[i] = b.CreateBitCast(b.CreateTrunc(number, b.getInt16Ty()), b.getBFloatTy());
   }
   return out;
 }
 
-llvm::Value* convertByte(llvm::IRBuilderBase& b, Operation* op, llvm::Value* x) {
+llvm::Value* convertByteOfWord(llvm::IRBuilderBase& b, Operation* op, llvm::Value* x) {
   using namespace llvm::PatternMatch;
-  if (!isa<arith::SIToFPOp, arith::UIToFPOp>(op) || !getElementTypeOrSelf(op->getResult(0).getType()).isF32())
+  if (!isa<arith::SIToFPOp, arith::UIToFPOp>(op) || !getElementTypeOrSelf(op->getResult(0).getType()).isF32() ||
+      !x->getType()->isIntegerTy(32))
     return nullptr;
-  llvm::Value* truth = nullptr;  // LLVM chooses between two numbers
-  if (match(x, m_ZExtOrSExt(m_Value(truth))) && truth->getType()->isIntegerTy(1)) return nullptr;
-  if (x->getType()->isIntegerTy(8)) {
-    const bool isSigned = isa<arith::SIToFPOp>(op);
-    if (isSigned) x = b.CreateXor(x, b.getInt8(0x80));
-    return lessWhole(b, b.CreateOr(b.CreateZExt(x, b.getInt32Ty()), b.getInt32(kWholeBits)), isSigned ? 128 : 0);
-  }
-  if (!x->getType()->isIntegerTy(32)) return nullptr;
-  llvm::Value* word = nullptr;
+  llvm::Value *word = nullptr, *shifted = nullptr;
   uint64_t shift = 0;
-  if (match(x, m_ZExt(m_Value(word))) && word->getType()->isIntegerTy(8))
-    return lessWhole(b, b.CreateOr(x, b.getInt32(kWholeBits)));
   if (match(x, m_c_And(m_Value(word), m_SpecificInt(0xff)))) {
-    llvm::Value* shifted = nullptr;
     if (match(word, m_Shr(m_Value(shifted), m_ConstantInt(shift))) && shift % 8 == 0 && shift < 32)
       word = shifted;
     else
@@ -125,9 +85,13 @@ llvm::Value* convertByte(llvm::IRBuilderBase& b, Operation* op, llvm::Value* x) 
   } else {
     return nullptr;
   }
+  // The byte as the lowest digits of 2^23, whose last one counts 1: one instruction takes it there from its place.
+  constexpr uint32_t kWholeBits = 0x4b000000;
+  constexpr double kWhole = 8388608;
   const auto selector = static_cast<uint32_t>(0x7540 + shift / 8);
-  return lessWhole(b,
-                   b.CreateIntrinsic(llvm::Intrinsic::nvvm_prmt, {word, b.getInt32(kWholeBits), b.getInt32(selector)}));
+  llvm::Value* bits =
+      b.CreateIntrinsic(llvm::Intrinsic::nvvm_prmt, {word, b.getInt32(kWholeBits), b.getInt32(selector)});
+  return b.CreateFAdd(b.CreateBitCast(bits, b.getFloatTy()), llvm::ConstantFP::get(b.getFloatTy(), -kWhole));
 }
 
 /// Explicit digits of a 16-bit float.

@@ -36,9 +36,6 @@ void convertTogether(Emitter& e, Operation* op, Convert convert) {
   e.define(op->getResult(0), std::move(out));
 }
 
-/// Fewer than four bytes are not put into a word first.
-bool hasSingleBytes(Operation* op) { return getElementTypeOrSelf(op->getResult(0).getType()).isF32(); }
-
 /// Conversions for which there are instructions of two or four elements. False: it is none.
 bool emitConversion(Emitter& e, Operation* op) {
   if (hasFp8Pairs(e.target, op)) {
@@ -47,7 +44,7 @@ bool emitConversion(Emitter& e, Operation* op) {
     });
     return true;
   }
-  if (hasByteFloats(op) && (e.regs(op->getOperand(0)).size() >= 4 || !hasSingleBytes(op))) {
+  if (hasByteFloats(op)) {
     convertTogether<4>(e, op, [&](llvm::IRBuilderBase& builder, Operation* o, std::array<llvm::Value*, 4> bytes) {
       return convertBytes(builder, o, e.facts(), bytes);
     });
@@ -115,7 +112,7 @@ class ElementwiseOp {
     const std::array<Way, 10> ways{
         &ElementwiseOp::equal,      &ElementwiseOp::packedBits,  &ElementwiseOp::halfPair, &ElementwiseOp::roundedPair,
         &ElementwiseOp::chosenWord, &ElementwiseOp::upperHalves, &ElementwiseOp::padding,  &ElementwiseOp::widenedBytes,
-        &ElementwiseOp::byte,       &ElementwiseOp::single};
+        &ElementwiseOp::byteOfWord,       &ElementwiseOp::single};
     for (size_t reg = 0; reg < count_;) {
       size_t made = 0;
       for (Way way : ways)
@@ -194,9 +191,9 @@ class ElementwiseOp {
     return made;
   }
 
-  size_t byte(size_t reg) {
+  size_t byteOfWord(size_t reg) {
     if (op_->getNumOperands() != 1) return 0;
-    llvm::Value* number = convertByte(e_.b, op_, held()[reg]);
+    llvm::Value* number = convertByteOfWord(e_.b, op_, held()[reg]);
     if (number) results_[0].push_back(number);
     return number ? 1 : 0;
   }
