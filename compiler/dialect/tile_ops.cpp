@@ -387,8 +387,8 @@ LogicalResult PutOp::verify() {
     auto idx = cast<RankedTensorType>(index.getType()), values = cast<RankedTensorType>(value.getType());
     if (idx.getShape() != first.getShape() || idx.getShape() != values.getShape() ||
         values.getElementType() != into.getElementType() || idx.getRank() != into.getRank())
-      return emitOpError() << "values must have the indices' shape and the element type of what they are put into; found "
-                           << values << ", " << idx << " and " << into;
+      return emitOpError() << "values must have the indices' shape and the element type of what they are put into; "
+                           << "found " << values << ", " << idx << " and " << into;
   }
   for (int64_t d = 0; d < into.getRank(); ++d)
     if (d != static_cast<int64_t>(getAxis()) && first.getDimSize(d) != into.getDimSize(d))

@@ -1,6 +1,6 @@
-// byte_floats.h - converts 8-bit integers to 16-bit floats, four at a time, bytes of words to f32, and wider integers with
-// a small range to 16-bit floats, two at a time. The conversion instruction runs at an eighth of the rate of arithmetic,
-// or less; inserting the bits into the mantissa of a float does not.
+// byte_floats.h - converts 8-bit integers to 16-bit floats, four at a time, bytes of words to f32, and wider integers
+// with a small range to 16-bit floats, two at a time. The conversion instruction runs at an eighth of the rate of
+// arithmetic, or less; inserting the bits into the mantissa of a float does not.
 #pragma once
 #include <array>
 #include <optional>

@@ -351,10 +351,11 @@ static void storePlaced(Emitter& e, PutOp op, Value values, Value indices) {
   const bool isInside = range.min >= 0 && range.max < into[axis];
   llvm::ArrayRef<llvm::Value*> places = e.regs(indices), elements = e.regs(values);
   llvm::Value *base = e.scratch(op), *first = e.isFirstReplica(from);
+  const int64_t bytes = memoryBytes(elements[0]->getType());
   auto store = [&](llvm::ArrayRef<int> run) {
     llvm::Value* index = places[run[0]];
     llvm::Value* fits = isInside ? nullptr : b.CreateICmpULT(index, e.i32(into[axis]));
-    llvm::Value* at = b.CreateMul(rowMajorPlace(e, from, run[0], axis, index, into), e.i32(memoryBytes(elements[0]->getType())));
+    llvm::Value* at = b.CreateMul(rowMajorPlace(e, from, run[0], axis, index, into), e.i32(bytes));
     Regs stored;
     for (int reg : run) stored.push_back(elements[reg]);
     storeVector(e, b.CreatePtrAdd(base, at), stored, e.andAll({first, fits, e.inTile(from, run[0])}));
@@ -369,8 +370,8 @@ static void storePlaced(Emitter& e, PutOp op, Value values, Value indices) {
   }
 }
 
-// What is put into lies in shared memory, values go over it, and the result is read. Threads wait in between; pairs that
-// never meet have no order.
+// What is put into lies in shared memory, values go over it, and the result is read. Threads wait in between; pairs
+// that never meet have no order.
 LogicalResult emitPut(Emitter& e, PutOp op) {
   const layout::Layout &into = e.layoutOf(op.getInto()), &to = e.layoutOf(op.getResult());
   llvm::Value* base = e.scratch(op);
