@@ -124,13 +124,13 @@ S& operator<<(S& stream, const Tile&) {
 [[nodiscard]] inline std::pair<Tile, Tile> triangle(Expr i) {
   const SrcLoc at = i.loc;
   auto op = [&](detail::Op o, const Expr& x, const Expr& y) { return Expr(detail::apply(o, x, y), at); };
-  auto as = [&](const Expr& x, DType type) { return Expr(detail::make_tile(detail::convert(x, type), at), at); };
+  auto as = [&](const Expr& x, DType type) { return detail::make_tile(detail::convert(x, type), at); };
   // i = r (r + 1) / 2 + c: of the exact 8 i + 1 the root in f64 is on the right side of every whole number.
-  const Expr square = op(detail::Op::add, op(detail::Op::mul, as(i, DType::f64), Expr(8.0, at)), Expr(1.0, at));
+  const Expr square = op(detail::Op::add, op(detail::Op::mul, Expr(as(i, DType::f64), at), Expr(8.0, at)), Expr(1.0, at));
   const Expr root = Expr(detail::apply(detail::Op::sqrt, square), at);
-  const Expr row = as(op(detail::Op::mul, op(detail::Op::sub, root, Expr(1.0, at)), Expr(0.5, at)), DType::i32);
-  const Expr before = op(detail::Op::div, op(detail::Op::mul, row, op(detail::Op::add, row, Expr(1, at))), Expr(2, at));
-  return {detail::apply(detail::Op::add, row, Expr(0, at)), detail::apply(detail::Op::sub, i, before)};
+  const Tile row = as(op(detail::Op::mul, op(detail::Op::sub, root, Expr(1.0, at)), Expr(0.5, at)), DType::i32);
+  const Expr r(row, at), twice = op(detail::Op::mul, r, op(detail::Op::add, r, Expr(1, at)));
+  return {row, detail::apply(detail::Op::sub, i, op(detail::Op::div, twice, Expr(2, at)))};
 }
 
 /// Index of this program, and the number of programs, along an axis (0, 1, 2) of the grid. i32.

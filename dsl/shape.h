@@ -49,7 +49,7 @@ template <size_t N>
 }
 /// Stacks two equal shapes along a new last dim of size 2.
 [[nodiscard]] inline Tile join(Expr a, Expr b) {
-  return cat(Expr(expand_dims(a, -1), a.loc), Expr(expand_dims(b, -1), b.loc), -1);
+  return stack({a, b}, -1);
 }
 /// The two halves of a last dim of size 2; undoes join.
 [[nodiscard]] inline std::pair<Tile, Tile> split(Expr x) {

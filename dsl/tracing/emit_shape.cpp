@@ -265,22 +265,32 @@ Value extract(const Operand& o, const Shape& offsets, const Shape& s) {
   return x.result(ir::ExtractOp::create(x.t->at_end(), x.t->location(o.loc), x.like(s), x.value, at));
 }
 
+namespace {
+/// A dim of size 1 behind the axis, which then has n elements, and goes into the axis.
+struct Copies {
+  Shape apart, copied, joined;
+  Copies(const Shape& shape, int axis, int64_t n) : joined(shape) {
+    for (int d = 0; d < shape.rank(); ++d) {
+      apart.push_back(shape[d]), copied.push_back(shape[d]);
+      if (d == axis) apart.push_back(1), copied.push_back(n);
+    }
+    joined[axis] *= n;
+  }
+};
+}  // namespace
+
 Value repeat(const Operand& o, int64_t n, int axis) {
   TileOperand x(o, "repeat");
   if (!x || !resolve_axis(*x.t, axis, x.type.shape.rank(), x.type, o.loc)) return {0};
   if (n < 1) return x.t->error("repeat needs a positive number, found " + std::to_string(n), o.loc), Value{0};
-  Shape lines, copies, all = x.type.shape;
-  for (int d = 0; d < all.rank(); ++d) {
-    lines.push_back(all[d]), copies.push_back(all[d]);
-    if (d == axis) lines.push_back(1), copies.push_back(n);
-  }
-  if (all[axis] > INT32_MAX / n) return x.t->error("repeat makes too large a tile", o.loc), Value{0};
-  all[axis] *= n;
-  if (!valid_shape(*x.t, all, o.loc)) return {0};
+  if (x.type.shape[axis] > INT32_MAX / n) return x.t->error("repeat makes too large a tile", o.loc), Value{0};
+  const Copies shapes(x.type.shape, axis, n);
+  if (!valid_shape(*x.t, shapes.copied, o.loc)) return {0};
   OpBuilder& b = x.t->at_end();
   const Location at = x.t->location(o.loc);
-  mlir::Value apart = ir::ReshapeOp::create(b, at, x.like(lines), x.value);
-  return x.result(ir::ReshapeOp::create(b, at, x.like(all), ir::BroadcastOp::create(b, at, x.like(copies), apart)));
+  mlir::Value apart = ir::ReshapeOp::create(b, at, x.like(shapes.apart), x.value);
+  mlir::Value copied = ir::BroadcastOp::create(b, at, x.like(shapes.copied), apart);
+  return x.result(ir::ReshapeOp::create(b, at, x.like(shapes.joined), copied));
 }
 
 Value unpack(const Operand& o, int bits, int axis, DType to, bool is_signed) {
@@ -295,17 +305,14 @@ Value unpack(const Operand& o, int bits, int axis, DType to, bool is_signed) {
     return t.error("unpack takes numbers of bits that divide a word of " + std::to_string(width) + ", found " +
                        std::to_string(bits), o.loc), Value{0};
   const int64_t per = width / bits;
-  Shape lines, copies, places, all = x.type.shape;
-  for (int d = 0; d < all.rank(); ++d) {
-    lines.push_back(all[d]), copies.push_back(all[d]), places.push_back(1);
-    if (d == axis) lines.push_back(1), copies.push_back(per), places.push_back(per);
-  }
-  all[axis] *= per;
-  if (!valid_shape(t, all, o.loc)) return {0};
+  const Copies shapes(x.type.shape, axis, per);
+  if (!valid_shape(t, shapes.copied, o.loc)) return {0};
+  Shape places;
+  for (int d = 0; d < shapes.copied.rank(); ++d) places.push_back(d == axis + 1 ? per : 1);
   OpBuilder& b = t.at_end();
   const Location at = t.location(o.loc);
   auto constant = [&](int64_t v) {
-    auto type = x.like(copies);
+    auto type = x.like(shapes.copied);
     return arith::ConstantOp::create(b, at, DenseElementsAttr::get(type, b.getIntegerAttr(word, v)));
   };
   // Of unsigned numbers the field comes to the lowest bits, of signed ones to the highest first.
@@ -313,9 +320,9 @@ Value unpack(const Operand& o, int bits, int axis, DType to, bool is_signed) {
   for (int64_t i = 0; i < per; ++i)
     moved.push_back(b.getIntegerAttr(word, is_signed ? width - bits - i * bits : i * bits));
   mlir::Value by = arith::ConstantOp::create(b, at, DenseElementsAttr::get(x.like(places), moved));
-  by = ir::BroadcastOp::create(b, at, x.like(copies), by);
-  mlir::Value apart = ir::ReshapeOp::create(b, at, x.like(lines), x.value);
-  mlir::Value v = ir::BroadcastOp::create(b, at, x.like(copies), apart);
+  by = ir::BroadcastOp::create(b, at, x.like(shapes.copied), by);
+  mlir::Value apart = ir::ReshapeOp::create(b, at, x.like(shapes.apart), x.value);
+  mlir::Value v = ir::BroadcastOp::create(b, at, x.like(shapes.copied), apart);
   if (is_signed)
     v = arith::ShRSIOp::create(b, at, arith::ShLIOp::create(b, at, v, by), constant(width - bits));
   else
@@ -326,7 +333,7 @@ Value unpack(const Operand& o, int bits, int axis, DType to, bool is_signed) {
                                      : (is_signed ? DType::i64 : DType::u64);
   const Value number = convert_value(t, t.add(v, fields, o.loc), to, o.loc);
   if (t.is_bad(number)) return {0};
-  auto type = RankedTensorType::get(llvm::ArrayRef(all.begin(), all.end()), ir_element_type(t.context(), to));
+  auto type = RankedTensorType::get(llvm::ArrayRef(shapes.joined.begin(), shapes.joined.end()), ir_element_type(t.context(), to));
   return t.add(ir::ReshapeOp::create(b, at, type, t.info(number).value), to, o.loc);
 }
 

@@ -152,6 +152,7 @@ TEST(Errors, Shapes) {
   EXPECT_TILE_ERROR(__LINE__, "unpack takes integers, found tile<4xf32>", [] { auto r = unpack(zeros({4}, f32), 4, axis(0), i32); });
   EXPECT_TILE_ERROR(__LINE__, "unpack takes numbers of bits that divide a word of 32, found 5", [] { auto r = unpack(zeros({4}, u32), 5, axis(0), i32); });
   EXPECT_TILE_ERROR(__LINE__, "unpack takes numbers of bits that divide a word of 8, found 8", [] { auto r = unpack(zeros({4}, u8), 8, axis(0), i32); });
+  EXPECT_TILE_ERROR(__LINE__, "a tile has at most 8 dims, found 9", [] { auto r = repeat(zeros({1, 1, 1, 1, 1, 1, 1, 2}, f32), 2, axis(7)); });
   EXPECT_TILE_ERROR(__LINE__, "repeat needs a positive number, found 0", [] { auto r = repeat(zeros({4}, f32), 0, axis(0)); });
   EXPECT_TILE_ERROR(__LINE__, "repeat makes too large a tile", [] { auto r = repeat(zeros({4}, f32), INT64_MAX, axis(0)); });
   EXPECT_TILE_ERROR(__LINE__, "the filling of shift is a scalar, found tile<4xf32>", [] { auto r = shift(zeros({4}, f32), 1, axis(0), {.fill = zeros({4}, f32)}); });

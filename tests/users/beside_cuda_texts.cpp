@@ -239,7 +239,7 @@ Register r4("seg_sort", [](Env& e) {
 });
 
 // --- numbers (u32) as decimal text, a line each; where a program's text begins is known
-// form 0: a store per digit; form 1: lines as rows of 11 bytes; form 2: lines put together in a tile, stored in order
+// form 0: a store per digit; form 1: lines as rows of 11 bytes
 struct TextCfg {
   int B = 256, warps = 4, form = 0;
 };
@@ -255,21 +255,8 @@ auto decimal_text =
         if (p == 1000000000u) break;
       }
       auto size = where(i < n, len + 1, 0);
-      auto first = load(begin + program_id(0));
-      auto before = cumsum(size, axis(0)) - size;
-      auto place = first + before;
-      if (c.form == 2) {
-        const int most = 11 * c.B + 16;
-        auto skew = first % 16, from = multiple_of(first - skew, 16);  // words of the tile are words of the text
-        Tile text = put(zeros({most}, u8), skew + before + len, full({c.B}, 10, u8), 0, {.mask = i < n});
-        for (int d = 0; d < 10; ++d) {
-          auto q = v / 10u;
-          text = put(text, skew + before + (len - 1 - d), cast(v - q * 10u + 48u, u8), 0, {.mask = (d < len) & (i < n)});
-          v = q;
-        }
-        auto k = arange(0, most);
-        store(out + from + k, text, {.mask = (k >= skew) & (k < skew + sum(size))});
-      } else if (c.form == 0) {
+      auto place = load(begin + program_id(0)) + cumsum(size, axis(0)) - size;
+      if (c.form == 0) {
         store(out + place + len, full({c.B}, 10, u8), {.mask = i < n});
         for (int d = 0; d < 10; ++d) {
           auto q = v / 10u;

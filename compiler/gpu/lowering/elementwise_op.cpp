@@ -112,7 +112,7 @@ class ElementwiseOp {
     const std::array<Way, 10> ways{
         &ElementwiseOp::equal,      &ElementwiseOp::packedBits,  &ElementwiseOp::halfPair, &ElementwiseOp::roundedPair,
         &ElementwiseOp::chosenWord, &ElementwiseOp::upperHalves, &ElementwiseOp::padding,  &ElementwiseOp::widenedBytes,
-        &ElementwiseOp::byteOfWord,       &ElementwiseOp::single};
+        &ElementwiseOp::byteOfWord, &ElementwiseOp::single};
     for (size_t reg = 0; reg < count_;) {
       size_t made = 0;
       for (Way way : ways)
