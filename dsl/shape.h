@@ -98,12 +98,14 @@ struct ShiftOptions {
 }
 struct PutOptions {
   OptionalExpr mask{};  ///< elements where it is false are not put
+  bool whole = false;   ///< every element of the result is put, as by a permutation: nothing of `into` has to be kept
 };
 /// `into` with result[.., indices[.., i, ..], ..] = values[.., i, ..] along an axis, the inverse of take: i32 indices and
 /// values of one shape (or stretched to one) that agrees with `into` outside the axis. Elements whose index is outside
-/// of the axis are put nowhere. Where several are put to one place one of them stays, which is not specified.
+/// of the axis are put nowhere. Where several are put to one place one of them stays, which is not specified; neither is
+/// an element that is not put although the put is `whole`.
 [[nodiscard]] inline Tile put(Expr into, Expr indices, Expr values, int axis, PutOptions o = {}) {
-  return detail::make_tile(detail::put(into, indices, values, axis, o.mask), into.loc);
+  return detail::make_tile(detail::put(into, indices, values, axis, o.mask, o.whole), into.loc);
 }
 /// Opposite order along an axis.
 [[nodiscard]] inline Tile flip(Expr x, axis along) {

@@ -165,6 +165,12 @@ LogicalResult ScatterOp::canonicalize(ScatterOp op, PatternRewriter& rewriter) {
 // One tile is put into one after the other: what is made in between is not read.
 LogicalResult PutOp::canonicalize(PutOp op, PatternRewriter& rewriter) {
   auto before = op.getInto().getDefiningOp<PutOp>();
+  if (op.getWhole()) {
+    // What it is put into is read by nobody: any tile of the type does.
+    if (op.getInto() == op.getValues().front() || op.getValues().front().getType() != op.getType()) return failure();
+    rewriter.modifyOpInPlace(op, [&] { op.getIntoMutable().assign(op.getValues().front()); });
+    return success();
+  }
   if (!before || !before->hasOneUse() || before->getBlock() != op->getBlock() || before.getAxis() != op.getAxis() ||
       before.getIndices().front().getType() != op.getIndices().front().getType())
     return failure();
@@ -174,7 +180,8 @@ LogicalResult PutOp::canonicalize(PutOp op, PatternRewriter& rewriter) {
     return all;
   };
   rewriter.replaceOpWithNewOp<PutOp>(op, op.getType(), both(before.getValues(), op.getValues()),
-                                     both(before.getIndices(), op.getIndices()), before.getInto(), op.getAxis());
+                                     both(before.getIndices(), op.getIndices()), before.getInto(), op.getAxis(),
+                                     before.getWhole());
   return success();
 }
 

@@ -293,10 +293,11 @@ def Tile_PutOp : Tile_Op<"put", [Pure, SameVariadicOperandSize]> {
   let description = [{
     Elements whose index, as an unsigned number, is outside of the axis are put nowhere. Of several that are put to one
     place one stays, which is not specified and may be another one each time. Several pairs of values and indices, all of
-    one shape, are put one after the other: where pairs meet the later one stays.
+    one shape, are put one after the other: where pairs meet the later one stays. `whole`: each element of the result is
+    put, so that nothing of `into` stays; one that is not has no specified value.
   }];
   let arguments = (ins Variadic<Tile_NumTensor>:$values, Variadic<Tile_Of<[I32]>>:$indices, Tile_NumTensor:$into,
-                       I32Attr:$axis);
+                       I32Attr:$axis, UnitAttr:$whole);
   let results = (outs Tile_NumTensor:$result);
   let assemblyFormat = "$values `at` $indices `into` $into `axis` $axis attr-dict `:` functional-type(operands, results)";
   let hasCanonicalizeMethod = 1;

@@ -12,6 +12,10 @@ namespace tile::ir {
 inline bool isTile(mlir::Value value) { return llvm::isa<mlir::RankedTensorType>(value.getType()); }
 /// Its type.
 inline mlir::RankedTensorType tileType(mlir::Value tile) { return llvm::cast<mlir::RankedTensorType>(tile.getType()); }
+/// Its type; none: a scalar.
+inline mlir::RankedTensorType tileTypeOrNone(mlir::Value value) {
+  return llvm::dyn_cast<mlir::RankedTensorType>(value.getType());
+}
 /// Its shape, as layouts take it.
 inline layout::Shape shapeOf(mlir::Value tile) {
   const auto shape = tileType(tile).getShape();

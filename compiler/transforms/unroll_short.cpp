@@ -21,9 +21,9 @@ using namespace mlir;
 
 namespace {
 
-constexpr int64_t kMostTrips = 8;
-constexpr int64_t kMostRegisters = 40;    ///< of a thread, for what all bodies load
-constexpr int64_t kMostOperations = 512;  ///< of all bodies
+constexpr int64_t kMostShortTrips = 8;
+constexpr int64_t kMostLoadedRegisters = 40;   ///< of a thread, for what all bodies load
+constexpr int64_t kMostShortOperations = 512;  ///< of all bodies
 
 /// Whether the address or the mask of a load depends on what the loop carries: loads of the next body would wait.
 bool readsCarried(Operation* load, scf::ForOp loop) {
@@ -62,7 +62,7 @@ class UnrollShortPass : public impl::UnrollShortBase<UnrollShortPass> {
 
   bool pays(scf::ForOp loop) const {
     const auto trips = loop.getStaticTripCount();
-    if (!trips || trips->getActiveBits() > 31 || trips->getSExtValue() < 2 || trips->getSExtValue() > kMostTrips)
+    if (!trips || trips->getActiveBits() > 31 || trips->getSExtValue() < 2 || trips->getSExtValue() > kMostShortTrips)
       return false;
     if (llvm::any_of(loop->getAttrs(), [](NamedAttribute a) { return a.getName().strref().starts_with("tile."); }))
       return false;
@@ -78,7 +78,7 @@ class UnrollShortPass : public impl::UnrollShortBase<UnrollShortPass> {
         return false;
       }
     }
-    return registers > 0 && registers * times <= kMostRegisters && operations * times <= kMostOperations;
+    return registers > 0 && registers * times <= kMostLoadedRegisters && operations * times <= kMostShortOperations;
   }
 
   int64_t threads_ = 128;

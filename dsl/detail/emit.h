@@ -107,7 +107,8 @@ Value repeat(const Operand&, int64_t n, int axis);
 Value unpack(const Operand&, int bits, int axis, DType to, bool is_signed);
 Value shift(const Operand&, int64_t by, int axis, const Operand& fill);
 Value take(const Operand&, const Operand& indices, int axis);
-Value put(const Operand& into, const Operand& indices, const Operand& values, int axis, const Operand& mask);
+Value put(const Operand& into, const Operand& indices, const Operand& values, int axis, const Operand& mask,
+          bool whole = false);
 Value to_scalar(const Operand&);
 /// Sorted along an axis; where `indices` is given, equal elements keep their order, and it says where they were.
 /// `first`: so many of them only.

@@ -381,7 +381,7 @@ Value take(const Operand& o, const Operand& indices, int axis) {
   return x.result(ir::TakeOp::create(x.t->at_end(), x.t->location(o.loc), x.like(s), x.value, i.value, axis));
 }
 
-Value put(const Operand& o, const Operand& indices, const Operand& values, int axis, const Operand& mask) {
+Value put(const Operand& o, const Operand& indices, const Operand& values, int axis, const Operand& mask, bool whole) {
   TileOperand into(o, "put"), i(indices, "put");
   if (!into || !i || !resolve_axis(*into.t, axis, into.type.shape.rank(), into.type, o.loc)) return {0};
   Tracer& t = *into.t;
@@ -416,7 +416,7 @@ Value put(const Operand& o, const Operand& indices, const Operand& values, int a
     places = arith::SelectOp::create(b, at, stretch(t, t.info(m).value, joint, mask.loc), places, nowhere);
   }
   mlir::Value put = stretch(t, t.info(v).value, joint, values.loc);
-  return into.result(ir::PutOp::create(b, at, into.value.getType(), put, places, into.value, axis));
+  return into.result(ir::PutOp::create(b, at, into.value.getType(), put, places, into.value, axis, whole));
 }
 
 /// The weights as what sums are made of, with as many values as there are of both. 0 after an error.

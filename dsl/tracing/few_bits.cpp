@@ -118,7 +118,7 @@ Value sort_in_rounds(const At& at, Value words, Shape shape, int axis, int bits)
     const Value ofOthers = convert(at(at.apply(Op::shr, before, twice)), DType::u32);
     const Value own = at.apply(Op::bit_and, at.apply(Op::shr, upTo, field), 0xff);
     const Value place = at.apply(Op::bit_and, at.apply(Op::sub, at.apply(Op::add, own, ofOthers), 1), mask);
-    words = put(at(words), at(reshape(at(convert(at(place), DType::i32)), shape)), at(words), axis, Operand{});
+    words = put(at(words), at(reshape(at(convert(at(place), DType::i32)), shape)), at(words), axis, Operand{}, /*whole=*/true);
   }
   return words;
 }

@@ -175,6 +175,20 @@ func.func @puts(%a: tensor<8x4xf32>, %i: tensor<2x4xi32>, %j: tensor<2x4xi32>, %
 
 // -----
 
+// Nothing of what a whole tile is put into stays: it need not be computed.
+// CHECK-LABEL: func.func @puts_whole(
+// CHECK-SAME: %[[I:.*]]: tensor<8x4xi32>, %[[V:.*]]: tensor<8x4xf32>
+// CHECK-NEXT: %[[R:.*]] = tile.put %[[V]] at %[[I]] into %[[V]] axis 0 {whole}
+// CHECK-NEXT: return %[[R]]
+func.func @puts_whole(%i: tensor<8x4xi32>, %v: tensor<8x4xf32>) -> tensor<8x4xf32> {
+  %a = arith.addf %v, %v : tensor<8x4xf32>
+  %0 = tile.put %a at %i into %v axis 0 : (tensor<8x4xf32>, tensor<8x4xi32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+  %1 = tile.put %v at %i into %0 axis 0 {whole} : (tensor<8x4xf32>, tensor<8x4xi32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+  return %1 : tensor<8x4xf32>
+}
+
+// -----
+
 // CHECK-LABEL: func.func @puts_apart(
 // CHECK-COUNT-2: tile.put
 func.func @puts_apart(%a: tensor<8x4xf32>, %i: tensor<2x4xi32>, %v: tensor<2x4xf32>) -> (tensor<8x4xf32>, tensor<8x4xf32>) {

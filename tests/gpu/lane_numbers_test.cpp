@@ -9,7 +9,7 @@
 #include "tests/gpu/kernels.h"
 #include "tests/gpu/simt.h"
 
-namespace tile::testing {
+namespace tile::testing::lane_numbers_test {
 namespace {
 
 constexpr int kRows = 64, kColumns = 64, kStep = 64, kPrograms = 7;
@@ -113,4 +113,4 @@ TEST(LaneNumbers, BoundsThatAreExtremesOfATile) {
 }
 
 }  // namespace
-}  // namespace tile::testing
+}  // namespace tile::testing::lane_numbers_test

@@ -12,7 +12,7 @@
 #include "tests/gpu/kernels.h"
 #include "tests/gpu/simt.h"
 
-namespace tile::testing {
+namespace tile::testing::made_maps_test {
 namespace {
 
 constexpr int kRows = 64, kColumns = 64;
@@ -140,4 +140,4 @@ TEST(MadeMaps, WritingWhileCopiesReadIsNoticed) {
 }
 
 }  // namespace
-}  // namespace tile::testing
+}  // namespace tile::testing::made_maps_test

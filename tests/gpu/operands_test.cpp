@@ -13,7 +13,7 @@
 #include "tests/gpu/kernels.h"
 #include "tests/gpu/simt.h"
 
-namespace tile::testing {
+namespace tile::testing::operands_test {
 namespace {
 
 uint64_t u(int64_t v) { return static_cast<uint64_t>(v); }
@@ -481,4 +481,4 @@ TEST_P(Operands, GatheredThroughPointers) {
 }
 
 }  // namespace
-}  // namespace tile::testing
+}  // namespace tile::testing::operands_test

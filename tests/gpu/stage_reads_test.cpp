@@ -12,7 +12,7 @@
 #include "tests/gpu/kernels.h"
 #include "tests/gpu/simt.h"
 
-namespace tile::testing {
+namespace tile::testing::stage_reads_test {
 namespace {
 
 constexpr int kRows = 64, kFewRows = 16, kColumns = 64;
@@ -109,4 +109,4 @@ TEST(StageReads, MissingFenceIsNoticed) {
 }
 
 }  // namespace
-}  // namespace tile::testing
+}  // namespace tile::testing::stage_reads_test

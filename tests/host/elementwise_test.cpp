@@ -6,7 +6,7 @@
 
 #include "host_kernel.h"
 
-namespace tile::test {
+namespace tile::test::elementwise_test {
 namespace {
 
 constexpr int kSizes[] = {1, 3, 5, 7, 17, 63, 65};
@@ -439,4 +439,4 @@ TEST(HostErrors, UnknownOpIsReportedWithItsLine) {
 }
 
 }  // namespace
-}  // namespace tile::test
+}  // namespace tile::test::elementwise_test

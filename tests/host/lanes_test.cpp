@@ -7,7 +7,7 @@
 
 #include "host_kernel.h"
 
-namespace tile::test {
+namespace tile::test::lanes_test {
 namespace {
 
 /// A page of memory between two that nobody may read.
@@ -222,4 +222,4 @@ TEST(HostLanes, ShortRowsOfBoxes) {
 }
 
 }  // namespace
-}  // namespace tile::test
+}  // namespace tile::test::lanes_test

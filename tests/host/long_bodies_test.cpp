@@ -9,12 +9,37 @@ namespace {
 
 std::string str(int64_t n) { return std::to_string(n); }
 
-/// CPU seconds of this process that compiling took.
+/// CPU seconds of this process that compiling takes.
 double secondsFor(const std::string& text) {
   const std::clock_t start = std::clock();
   const HostKernel kernel(text);
   EXPECT_TRUE(kernel.ok()) << kernel.error;
   return static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+}
+
+/// `steps` operations on one tile, each made in the loops of the next.
+std::string chainOfOperations(int steps) {
+  std::string text =
+      "func.func @k(%A: !tile.view<1 x f32>, %C: !tile.view<1 x f32>) attributes {tile.kernel} {\n"
+      "  %p = arith.constant 0 : i32\n  %f = arith.constant dense<0.5> : tensor<64xf32>\n"
+      "  %s0 = tile.load %A[%p : i32] : !tile.view<1 x f32> -> tensor<64xf32>\n";
+  for (int n = 0; n < steps; ++n) {
+    const std::string v = str(n);
+    text += "  %m" + v + " = arith.mulf %s" + v + ", %f : tensor<64xf32>\n  %s" + str(n + 1) + " = arith.addf %m" + v +
+            ", %f : tensor<64xf32>\n";
+  }
+  return text + "  tile.store %s" + str(steps) + ", %C[%p : i32] : tensor<64xf32>, !tile.view<1 x f32>\n  return\n}";
+}
+
+/// How long the compiler takes for `text`, in times of a plain body of 2000 operations: machines differ, and share their
+/// cores with others'. The least of three, or the first below `limit`.
+double timesAPlainBody(const std::string& text, double limit) {
+  double least = 1e9;
+  for (int attempt = 0; attempt < 3 && least > limit; ++attempt) {
+    const double unit = secondsFor(chainOfOperations(1000));
+    least = std::min(least, secondsFor(text) / unit);
+  }
+  return least;
 }
 
 // Each load and store is a call then. Boxes reach over every edge, rows lie apart, and one tile is stored twice.
@@ -89,7 +114,7 @@ TEST(HostLongBodies, ChainsOfReductionsCompileInTime) {
             " : tensor<64xf32>\n";
   }
   text += "  tile.store %l" + str(kReductions) + ", %C[%p : i32] : tensor<64xf32>, !tile.view<1 x f32>\n  return\n}";
-  EXPECT_LT(secondsFor(text), 4);
+  EXPECT_LT(timesAPlainBody(text, 0), 1);
 }
 
 // 2000 loads of tiles took 15 s of CPU time, for the whole function was searched again after every change to it.
@@ -105,24 +130,15 @@ TEST(HostLongBodies, SumsOfManyTilesCompileInTime) {
             str(n + 1) + " = arith.addf %s" + v + ", %l" + v + " : tensor<64xf32>\n";
   }
   text += "  tile.store %s" + str(kLoads) + ", %C[%p : i32] : tensor<64xf32>, !tile.view<1 x f32>\n  return\n}";
-  EXPECT_LT(secondsFor(text), 6);
+  EXPECT_LT(timesAPlainBody(text, 0), 1);
 }
 
 // Operations on one tile, each made in the loops of the next: their bodies grew without end (5000: 20 s, 20000: a stack
 // overflow).
 TEST(HostLongBodies, ChainsOfOperationsCompileInTime) {
   constexpr int kSteps = 8000;
-  std::string text =
-      "func.func @k(%A: !tile.view<1 x f32>, %C: !tile.view<1 x f32>) attributes {tile.kernel} {\n"
-      "  %p = arith.constant 0 : i32\n  %f = arith.constant dense<0.5> : tensor<64xf32>\n"
-      "  %s0 = tile.load %A[%p : i32] : !tile.view<1 x f32> -> tensor<64xf32>\n";
-  for (int n = 0; n < kSteps; ++n) {
-    const std::string v = str(n);
-    text += "  %m" + v + " = arith.mulf %s" + v + ", %f : tensor<64xf32>\n  %s" + str(n + 1) + " = arith.addf %m" + v +
-            ", %f : tensor<64xf32>\n";
-  }
-  text += "  tile.store %s" + str(kSteps) + ", %C[%p : i32] : tensor<64xf32>, !tile.view<1 x f32>\n  return\n}";
-  EXPECT_LT(secondsFor(text), 6);
+  const std::string text = chainOfOperations(kSteps);
+  EXPECT_LT(timesAPlainBody(text, 0), 1);
   HostKernel kernel(text);
   ASSERT_TRUE(kernel.ok()) << kernel.error;
   std::vector<float> a(64, 9.f), c(64);

@@ -5,7 +5,7 @@
 
 #include "host_kernel.h"
 
-namespace tile::test {
+namespace tile::test::memory_test {
 namespace {
 
 std::string str(int64_t n) { return std::to_string(n); }
@@ -548,4 +548,4 @@ TEST(HostPointers, TileOfPointersCarriedByALoop) {
 // ---- atomics
 
 }  // namespace
-}  // namespace tile::test
+}  // namespace tile::test::memory_test

@@ -7,7 +7,7 @@
 
 #include "host_kernel.h"
 
-namespace tile::test {
+namespace tile::test::sharing_fuzz_test {
 namespace {
 
 constexpr int kN = 7;
@@ -229,4 +229,4 @@ TEST(HostSharing, RandomNestsKeepEveryValueThatIsStillWanted) {
 }
 
 }  // namespace
-}  // namespace tile::test
+}  // namespace tile::test::sharing_fuzz_test

@@ -127,3 +127,75 @@ func.func @unknown(%x: !tile.ptr<f32>, %n: i32, %k: i32) attributes {tile.kernel
   tile.scatter %v, %z offsets %o : tensor<128xi32> : tensor<128xf32>, !tile.ptr<f32>
   return
 }
+
+// -----
+// Planes of rows, x[(field * ny + row) * nx + i] with i < nx: with any rows at all they are apart. The program looks.
+// CHECK-LABEL: func.func @planes_of_rows
+// CHECK-SAME: (%{{.*}}, %[[NX:.*]]: i32, %[[NY:.*]]: i32)
+// CHECK: tile.scatter
+// CHECK: %[[NONE:.*]] = arith.cmpi eq, %[[NY]], %{{.*}} : i32
+// CHECK-NEXT: scf.if %[[NONE]] {
+// CHECK-NEXT: tile.barrier
+// CHECK-NEXT: }
+// CHECK-NEXT: tile.scatter
+// Other places: nothing is known of them.
+// CHECK-NOT: arith.cmpi
+// CHECK: tile.barrier
+// CHECK-NEXT: tile.scatter
+// CHECK: return
+func.func @planes_of_rows(%x: !tile.ptr<f32>, %nx: i32, %ny: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c128 = arith.constant 128 : i32
+  %c2 = arith.constant 2 : i32
+  %v = arith.constant dense<1.0> : tensor<128xf32>
+  %o = tile.iota : tensor<128xi32>
+  %p = tile.program_id 0
+  %row = tile.program_id 1
+  %b = arith.muli %p, %c128 : i32
+  %s = tile.splat %b : i32 -> tensor<128xi32>
+  %i = arith.addi %s, %o : tensor<128xi32>
+  %e = tile.splat %nx : i32 -> tensor<128xi32>
+  %m = arith.cmpi slt, %i, %e : tensor<128xi32>
+  %r = arith.muli %row, %nx : i32
+  %rs = tile.splat %r : i32 -> tensor<128xi32>
+  %at = arith.addi %rs, %i : tensor<128xi32>
+  %plane = arith.muli %nx, %ny : i32
+  tile.scatter %v, %x offsets %at : tensor<128xi32> mask %m : tensor<128xi1> : tensor<128xf32>, !tile.ptr<f32>
+  %x1 = tile.ptr_add %x, %plane : !tile.ptr<f32>, i32
+  tile.scatter %v, %x1 offsets %at : tensor<128xi32> mask %m : tensor<128xi1> : tensor<128xf32>, !tile.ptr<f32>
+  %twice = arith.muli %at, %o : tensor<128xi32>
+  tile.scatter %v, %x offsets %twice : tensor<128xi32> mask %m : tensor<128xi1> : tensor<128xf32>, !tile.ptr<f32>
+  return
+}
+
+// -----
+// Where whole tiles lie inside no mask says so, but the branch does.
+// CHECK-LABEL: func.func @whole_tiles
+// CHECK: scf.if
+// CHECK-NEXT: tile.scatter
+// CHECK-NEXT: tile.scatter
+// CHECK-NEXT: } else {
+// CHECK-NEXT: tile.scatter
+// CHECK-NEXT: tile.barrier
+// CHECK-NEXT: tile.scatter
+func.func @whole_tiles(%x: !tile.ptr<f32>, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c128 = arith.constant 128 : i32
+  %c0 = arith.constant 0 : i32
+  %v = arith.constant dense<1.0> : tensor<128xf32>
+  %o = tile.iota : tensor<128xi32>
+  %p = tile.program_id 0
+  %b = arith.muli %p, %c128 : i32
+  %x1 = tile.ptr_add %x, %n : !tile.ptr<f32>, i32
+  %f0 = tile.ptr_add %x, %b : !tile.ptr<f32>, i32
+  %f1 = tile.ptr_add %x1, %b : !tile.ptr<f32>, i32
+  %e = arith.addi %b, %c128 : i32
+  %d = arith.subi %e, %n : i32
+  %in = arith.cmpi sle, %d, %c0 : i32
+  scf.if %in {
+    tile.scatter %v, %f0 offsets %o : tensor<128xi32> : tensor<128xf32>, !tile.ptr<f32>
+    tile.scatter %v, %f1 offsets %o : tensor<128xi32> : tensor<128xf32>, !tile.ptr<f32>
+  } else {
+    tile.scatter %v, %f0 offsets %o : tensor<128xi32> : tensor<128xf32>, !tile.ptr<f32>
+    tile.scatter %v, %f1 offsets %o : tensor<128xi32> : tensor<128xf32>, !tile.ptr<f32>
+  }
+  return
+}

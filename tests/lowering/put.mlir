@@ -1,6 +1,7 @@
 // The tile in shared memory, its elements stored over it where indices say, and the result read in order.
 // RUN: split-file %s %t
 // RUN: tilec compile %t/elements.mlir -t sm_90a -e ptx | FileCheck %s --check-prefix=ELEMENTS
+// RUN: tilec compile %t/whole.mlir -t sm_90a -e ptx | FileCheck %s --check-prefix=WHOLE
 // RUN: tilec compile %t/rows.mlir -t sm_90a -e ptx | FileCheck %s --check-prefix=ROWS
 // RUN: tilec compile %t/in_order.mlir -t sm_90a -e ptx | FileCheck %s --check-prefix=ORDER
 // RUN: tilec compile %t/own_runs.mlir -t sm_90a -e ptx | FileCheck %s --check-prefix=RUNS
@@ -24,6 +25,23 @@ func.func @elements(%x: !tile.ptr<i8>, %p: !tile.ptr<i32>, %out: !tile.ptr<i8> {
   %r = tile.put %v at %i into %zero axis 0 : (tensor<512xi8>, tensor<512xi32>, tensor<2048xi8>) -> tensor<2048xi8>
   %to = tile.iota : tensor<2048xi32>
   tile.scatter %r, %out offsets %to : tensor<2048xi32> : tensor<2048xi8>, !tile.ptr<i8>
+  return
+}
+
+//--- whole.mlir
+// Every element is put: nothing is stored before, and no thread waits for it.
+// WHOLE-LABEL: .entry whole(
+// WHOLE-NOT: bar.sync
+// WHOLE-COUNT-4: st.shared.b32
+// WHOLE-NOT: st.shared
+// WHOLE: bar.sync
+// WHOLE: ld.shared.v4
+func.func @whole(%x: !tile.ptr<f32>, %p: !tile.ptr<i32>, %out: !tile.ptr<f32> {tile.align = 16 : i32}) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %at = tile.iota : tensor<512xi32>
+  %v = tile.gather %x offsets %at : tensor<512xi32> : !tile.ptr<f32> -> tensor<512xf32>
+  %i = tile.gather %p offsets %at : tensor<512xi32> : !tile.ptr<i32> -> tensor<512xi32>
+  %r = tile.put %v at %i into %v axis 0 {whole} : (tensor<512xf32>, tensor<512xi32>, tensor<512xf32>) -> tensor<512xf32>
+  tile.scatter %r, %out offsets %at : tensor<512xi32> : tensor<512xf32>, !tile.ptr<f32>
   return
 }
 

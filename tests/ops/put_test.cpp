@@ -80,7 +80,7 @@ TEST(Put, TablesOfLoops) {
 /// Elements of one value sorted by a key of few bits: each to its place among those of its key.
 TEST(Put, CountingSort) {
   for (auto& device : devices()) {
-    std::vector<int32_t> x(512), out(512);
+    std::vector<int32_t> x(512), out(1024);
     for (int i = 0; i < 512; ++i) x[i] = (i * i % 509) * 4 + i % 4;
     auto k = kernel("counting_sort", [](Ptr<const int32_t> p, Ptr<int32_t> out) {
       auto v = load(p + arange(0, 512));
@@ -89,11 +89,16 @@ TEST(Put, CountingSort) {
       auto count = sum(is, axis(0));
       auto start = cumsum(count, axis(1)) - count;
       auto place = sum(where(is != 0, rank + start, 0), axis(1));
+      auto whole = put(v, squeeze(place, 1), v, 0, {.whole = true});
       store(out + arange(0, 512), put(zeros({512}, i32), squeeze(place, 1), v, 0));
+      // One more over all of it.
+      store(out + 512 + arange(0, 512), put(whole, arange(0, 2) * 511, -1, 0));
     });
     ASSERT_TRUE(run_on(device, k, {}, x, out));
     auto want = x;
     std::stable_sort(want.begin(), want.end(), [](int a, int b) { return a % 4 < b % 4; });
+    want.insert(want.end(), want.begin(), want.end());
+    want[512] = want[1023] = -1;
     EXPECT_EQ(out, want) << device->name();
   }
 }

@@ -2,7 +2,7 @@
 // head that is never stored, a step of Newton and Schulz, weights whose groups are listed by row.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace adapters {
 
 // --- adapters of low rank, one per segment of rows: Y += scale (X A_s^T) B_s^T
 struct SgmvCfg {
@@ -275,5 +275,5 @@ Register r5("act_order", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace adapters
 }  // namespace users

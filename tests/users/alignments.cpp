@@ -2,7 +2,7 @@
 // wavefronts that go as far as letters agree.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace alignments {
 
 /// A sequence and a copy with errors.
 struct Pair {
@@ -267,5 +267,5 @@ Register r2("wfa", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace alignments
 }  // namespace users

@@ -2,7 +2,7 @@
 // and vectors of Krylov methods, whose sums the next step needs at once.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace antennas {
 
 // --- a polyphase filter bank of 48 channels: eight taps a channel, then a transform of 3 x 16 points
 struct BankCfg {
@@ -204,5 +204,5 @@ Register r3("gmres_step", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace antennas
 }  // namespace users

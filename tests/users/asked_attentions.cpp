@@ -2,7 +2,7 @@
 // tile, blocks of keys that bounds rule out, and latents of a paged cache whose parts the last program merges.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace asked_attentions {
 
 /// The usual state of a row that has seen some of its keys.
 struct Online {
@@ -207,5 +207,5 @@ Register r3("ruled_out", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace asked_attentions
 }  // namespace users

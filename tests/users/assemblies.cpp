@@ -2,7 +2,7 @@
 // register (the example of Triton's documentation), dot products of packed bytes (dp4a), a clock around a loop.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace assemblies {
 
 struct RowCfg {
   int B = 1024, warps = 4;
@@ -160,5 +160,5 @@ Register r4("asm_clock", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace assemblies
 }  // namespace users

@@ -1,7 +1,7 @@
 // attention_forms.cpp - attention as newer models have it: latent caches, sinks, differences, trees, pair biases.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace attention_forms {
 
 constexpr float kLog2e = 1.4426950408889634f;
 
@@ -305,5 +305,5 @@ Register r5("pair_bias", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace attention_forms
 }  // namespace users

@@ -5,7 +5,7 @@
 
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace attention_kin {
 
 constexpr float kLog2e = 1.4426950408889634f;
 
@@ -465,5 +465,5 @@ Register r6("mla_paged", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace attention_kin
 }  // namespace users

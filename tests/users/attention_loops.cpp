@@ -2,7 +2,7 @@
 // cap, ALiBi, sinks; pointers, views, two loops, keys transposed in memory, pages.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace attention_loops {
 
 struct AtCfg {
   int BM = 128, BN = 64, D = 64, stages = 2, warps = 4, causal = 1, window = 0, cap = 0, alibi = 0, sinks = 0;
@@ -241,5 +241,5 @@ Register r1("at_two_loops", [](Env& e) { return problem(e, 1); });
 Register r2("at_paged", [](Env& e) { return problem(e, 2); });
 Register r3("at_turned", [](Env& e) { return problem(e, 3); });
 
-}  // namespace
+}  // namespace attention_loops
 }  // namespace users

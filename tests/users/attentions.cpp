@@ -1,7 +1,7 @@
 // attentions.cpp - attention in the forms serving code needs.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace attentions {
 
 constexpr float kLog2e = 1.4426950408889634f;
 
@@ -188,5 +188,5 @@ Register r2("attention_bias", [](Env& e) { return attention_job(e, true, 0); });
 Register r3("attention_window", [](Env& e) { return attention_job(e, false, 512); });
 Register r4("attention_plain", [](Env& e) { return attention_job(e, false, 0); });
 
-}  // namespace
+}  // namespace attentions
 }  // namespace users

@@ -3,7 +3,7 @@
 // extents.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace bands {
 
 struct BandCfg {
   int BM = 64, BN = 16, BK = 32;
@@ -68,5 +68,5 @@ Register r1("bands", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace bands
 }  // namespace users

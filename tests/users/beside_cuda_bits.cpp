@@ -1,7 +1,7 @@
 // beside_cuda_bits.cpp - fingerprints compared, semi-global matching, scrypt's ROMix.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace beside_cuda_bits {
 
 // --- Tanimoto: the best of N fingerprints of 1024 bits for each of M, and which; words of equal index lie together.
 // Parts of N by different programs, then merged.
@@ -346,5 +346,5 @@ Register r4("romix", [](Env& e) {
   };
   return j;
 });
-}  // namespace
+}  // namespace beside_cuda_bits
 }  // namespace users

@@ -2,7 +2,7 @@
 // volume of bytes, low-rank adapters of many users.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace beside_cuda_fields {
 
 // --- bilateral filter, 7 x 7, RGBA bytes; distance over three channels, alpha kept, edges repeated
 struct BilateralCfg {
@@ -386,5 +386,5 @@ Register r5("lora_blocks", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace beside_cuda_fields
 }  // namespace users

@@ -2,7 +2,7 @@
 // bottom-up step of breadth-first search, a histogram of 65536 bins.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace beside_cuda_mixed {
 
 // --- median of 7 x 7 bytes, bit by bit: how many of 49 are at least what the bits so far and the next one say
 struct Median7Cfg {
@@ -309,5 +309,5 @@ Register r5("bins16", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace beside_cuda_mixed
 }  // namespace users

@@ -2,7 +2,7 @@
 // four Jacobi steps in one pass.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace beside_cuda_moves {
 
 // --- transposition of f32 with rows that no vector divides
 struct OddTransCfg {
@@ -312,5 +312,5 @@ Register r5("jacobi_t4", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace beside_cuda_moves
 }  // namespace users

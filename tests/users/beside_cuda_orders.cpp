@@ -1,7 +1,7 @@
 // beside_cuda_orders.cpp - one pass of a radix sort, sums by sorted key, a sparse matrix in slices of rows.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace beside_cuda_orders {
 
 // --- one pass of a radix sort of keys with payloads, eight bits: digits counted by block, offsets, stable scatter
 struct RadixCfg {
@@ -183,5 +183,5 @@ Register r3("spmv_sell", [](Env& e) {
   };
   return j;
 });
-}  // namespace
+}  // namespace beside_cuda_orders
 }  // namespace users

@@ -2,7 +2,7 @@
 // resize, products of bit matrices by tables.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace beside_cuda_signals {
 
 // --- FX correlator: per frequency all products of antennas' signals (complex, i8) summed over time, exact in i32;
 // blocks above the diagonal are left out
@@ -312,5 +312,5 @@ Register r4("bit_matrix", [](Env& e) {
   };
   return j;
 });
-}  // namespace
+}  // namespace beside_cuda_signals
 }  // namespace users

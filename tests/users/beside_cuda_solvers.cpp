@@ -4,7 +4,7 @@
 
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace beside_cuda_solvers {
 
 // --- Cholesky of 64 x 64: panels of P columns, what is right of and below them shrinks
 struct Chol64Cfg {
@@ -401,5 +401,5 @@ Register r6("sort_rows", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace beside_cuda_solvers
 }  // namespace users

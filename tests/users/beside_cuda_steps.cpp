@@ -5,7 +5,7 @@
 #include "tests/users/use.h"
 
 namespace users {
-namespace {
+namespace beside_cuda_steps {
 
 // --- LU with partial pivoting of many 32 x 32 matrices, in place of LAPACK's getrf; ipiv counts from 1
 struct LuCfg {
@@ -178,5 +178,5 @@ Job alignments(Env& e, const Kernel& kernel) {
 Register r2("affine_alignments", [](Env& e) { return alignments(e, smith); });
 Register r3("affine_alignments_rows", [](Env& e) { return alignments(e, smith_rows); });
 
-}  // namespace
+}  // namespace beside_cuda_steps
 }  // namespace users

@@ -2,7 +2,7 @@
 // numbers as text, boxes culled.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace beside_cuda_texts {
 
 // --- full weighting in 3-D: coarse(k, j, i) = sum of 27 fine values around (2k, 2j, 2i), weights (1/4, 1/2, 1/4)^3,
 // zero outside. A program marches along z with the plane between two coarse ones kept.
@@ -382,5 +382,5 @@ Register r6("cull", [](Env& e) {
   };
   return j;
 });
-}  // namespace
+}  // namespace beside_cuda_texts
 }  // namespace users

@@ -3,7 +3,7 @@
 // sums of long rows, depthwise convolutions.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace beside_triton_adapters {
 
 // --- vLLM's lora_shrink and lora_expand kernels: rows of one adapter are named by a sorted list of tokens; shrink
 // splits K and adds its parts by atomics, expand adds to what is there
@@ -372,5 +372,5 @@ Register r5("depth_planes", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace beside_triton_adapters
 }  // namespace users

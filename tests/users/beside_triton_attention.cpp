@@ -2,7 +2,7 @@
 // short cross attention
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace beside_triton_attention {
 
 constexpr float kLog2e = 1.4426950408889634f;
 
@@ -361,5 +361,5 @@ Register r4("cross77", [](Env& e) {
   };
   return j;
 });
-}  // namespace
+}  // namespace beside_triton_attention
 }  // namespace users

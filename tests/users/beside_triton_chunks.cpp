@@ -2,7 +2,7 @@
 // gradients of SSD.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace beside_triton_chunks {
 constexpr float kLog2e = 1.4426950408889634f;
 
 // --- gated delta rule: (I + strictly lower beta k k' decay)^-1 of a chunk of 64, by blocks of 16, in one kernel
@@ -347,5 +347,5 @@ Register r4("ssd_dx", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace beside_triton_chunks
 }  // namespace users

@@ -2,7 +2,7 @@
 // a cost volume.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace beside_triton_contrasts {
 
 // --- a layer of WaveNet: z = tanh(F x) sigmoid(G x) of two taps, `dilation` apart; x + R z, and skip += S z
 struct WaveCfg {
@@ -224,5 +224,5 @@ Register r3("cost_volume", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace beside_triton_contrasts
 }  // namespace users

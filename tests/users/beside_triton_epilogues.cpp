@@ -1,7 +1,7 @@
 // beside_triton_epilogues.cpp - odd batches, convolutions by boxes and by rows, a fused training epilogue.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace beside_triton_epilogues {
 
 // --- many products of 100 x 100: rows of 200 bytes
 struct BmmCfg {
@@ -230,5 +230,5 @@ Register r4("dgrad_s2", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace beside_triton_epilogues
 }  // namespace users

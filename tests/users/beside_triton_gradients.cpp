@@ -2,7 +2,7 @@
 // from its logits.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace beside_triton_gradients {
 constexpr float kLog2e = 1.4426950408889634f;
 
 // --- native sparse attention: gradients of a block of keys from the tokens that chose it (a byte per token and block)
@@ -219,5 +219,5 @@ Register r3("cce_bwd", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace beside_triton_gradients
 }  // namespace users

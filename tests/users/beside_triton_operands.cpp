@@ -2,7 +2,7 @@
 // weights in 8 bits.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace beside_triton_operands {
 
 // --- MobileNet: silu of a depthwise 3 x 3 is the operand of the pointwise product (NHWC)
 struct DwPwCfg {
@@ -135,5 +135,5 @@ Register r3("eight_wgrad", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace beside_triton_operands
 }  // namespace users

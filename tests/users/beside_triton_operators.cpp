@@ -3,7 +3,7 @@
 // gradients of embeddings by atomics; and LightLLM's attention of single tokens without tensor cores.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace beside_triton_operators {
 
 // --- conv2d_forward_kernel: rows are pixels of all pictures, columns channels; taps and blocks of channels in one loop
 struct NchwCfg {
@@ -278,5 +278,5 @@ Register r4("token_att", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace beside_triton_operators
 }  // namespace users

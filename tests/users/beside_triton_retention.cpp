@@ -2,7 +2,7 @@
 // in one loop)
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace beside_triton_retention {
 
 constexpr float kLog2e = 1.4426950408889634f;
 
@@ -162,5 +162,5 @@ Register r2("gsa", [](Env& e) {
   };
   return j;
 });
-}  // namespace
+}  // namespace beside_triton_retention
 }  // namespace users

@@ -2,7 +2,7 @@
 // basis functions.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace beside_triton_routers {
 
 // --- C = A B quantised to e4m3 with powers of two per 32, along rows for the next product and, transposed, along
 // columns for the gradient's
@@ -185,5 +185,5 @@ Register r3("kan", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace beside_triton_routers
 }  // namespace users

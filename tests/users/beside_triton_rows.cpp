@@ -2,7 +2,7 @@
 // going back, rope of queries and keys at once, attention inside of segments.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace beside_triton_rows {
 constexpr float kLog2e = 1.4426950408889634f;
 
 // --- manifold-constrained hyper connections: 24 numbers of a token from its four streams (a narrow product with a
@@ -396,5 +396,5 @@ Register r5("seg_attention", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace beside_triton_rows
 }  // namespace users

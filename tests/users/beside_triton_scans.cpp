@@ -2,7 +2,7 @@
 // time.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace beside_triton_scans {
 
 // --- y = layer_norm(x) with x = residual + dropout(x0), going back: dx0 and the residual's gradient, masks drawn
 // again; programs that stay walk over rows of their own and leave sums for w and b
@@ -131,5 +131,5 @@ Register r2("hgrn_back", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace beside_triton_scans
 }  // namespace users

@@ -3,7 +3,7 @@
 // tokens, a token drawn among the k best by bisection, the k best of long rows in two steps.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace beside_triton_served {
 
 // --- vLLM's kernel_unified_attention_2d: blocks of queries find their sequence by bisection; the heads of a group are
 // rows of one tile; keys of a tile are looked up token by token through the table of pages
@@ -352,5 +352,5 @@ Register r4("topk_two", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace beside_triton_served
 }  // namespace users

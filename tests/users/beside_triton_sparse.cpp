@@ -2,7 +2,7 @@
 // weight in tf32; gradients of the blocks that exist; blocks by bits
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace beside_triton_sparse {
 
 constexpr float kLog2e = 1.4426950408889634f;
 
@@ -261,5 +261,5 @@ Register r4("bit_blocks", [](Env& e) {
   };
   return j;
 });
-}  // namespace
+}  // namespace beside_triton_sparse
 }  // namespace users

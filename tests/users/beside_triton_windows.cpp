@@ -2,7 +2,7 @@
 // in one pass, delta rule with a decay per channel: states of chunks, and a step with states in bf16
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace beside_triton_windows {
 
 constexpr float kLog2e = 1.4426950408889634f;
 
@@ -357,5 +357,5 @@ Register r5("kda_step", [](Env& e) {
   };
   return j;
 });
-}  // namespace
+}  // namespace beside_triton_windows
 }  // namespace users

@@ -6,7 +6,7 @@
 
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace bits {
 
 // --- boxes that overlap a better one: 64 x 64 pairs to 64 words, then a walk over the boxes from the best
 struct NmsCfg {
@@ -565,5 +565,5 @@ Register r9("merge", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace bits
 }  // namespace users

@@ -3,7 +3,7 @@
 // filter, attention with the decomposed positions of an image encoder.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace blocks {
 
 constexpr float kLog2e = 1.4426950408889634f;
 
@@ -223,5 +223,5 @@ Register r4("pixel_attention", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace blocks
 }  // namespace users

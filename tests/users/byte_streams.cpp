@@ -2,7 +2,7 @@
 // authentication of messages in a field of 2^128 elements.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace byte_streams {
 
 struct PageCfg {
   int B = 512, warps = 4;
@@ -255,5 +255,5 @@ Register r3("ghash", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace byte_streams
 }  // namespace users

@@ -1,7 +1,7 @@
 // byte_words.cpp - bytes four to a word: signed nibbles behind a rotation, borders of an 8-bit picture, colours.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace byte_words {
 
 // --- activations rotated by a Hadamard matrix made of parities, quantised to 8 bits per row, times 4-bit weights
 struct RotatedCfg {
@@ -180,5 +180,5 @@ Register r3("yuv", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace byte_words
 }  // namespace users

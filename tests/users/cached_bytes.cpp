@@ -2,7 +2,7 @@
 // sequence in parts; and blocks that a mask made on the device lets through.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace cached_bytes {
 
 // --- a prompt: queries of f16, keys and values of int8
 struct Kv8Cfg {
@@ -234,5 +234,5 @@ Register r3("learned_mask", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace cached_bytes
 }  // namespace users

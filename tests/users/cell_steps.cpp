@@ -2,7 +2,7 @@
 // again, blobs found among blurs, an edge-keeping filter out of sums of rectangles, shadows looked up in a depth map.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace cell_steps {
 
 struct LaneCfg {
   int B = 128, warps = 4;
@@ -283,5 +283,5 @@ Register r4("guided", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace cell_steps
 }  // namespace users

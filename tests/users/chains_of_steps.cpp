@@ -2,7 +2,7 @@
 // Riccati recursions of many small systems, gates of a quantum computer, word vectors with negative samples.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace chains_of_steps {
 
 // --- seams: the cheapest way from the top to every pixel, from the three above it; a picture a program
 struct SeamCfg {
@@ -303,5 +303,5 @@ Register r5("word_vectors", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace chains_of_steps
 }  // namespace users

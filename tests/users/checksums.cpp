@@ -2,7 +2,7 @@
 // subsequences by bits, symbols moved to the front.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace checksums {
 
 // --- Adler's checksum of messages of their own lengths, one a program
 struct AdlerCfg {
@@ -251,5 +251,5 @@ Register r5("mtf", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace checksums
 }  // namespace users

@@ -1,7 +1,7 @@
 // choices.cpp - kernels that choose: words by rejection, blocks by a mask's summary, rows that optimisers visit.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace choices {
 
 constexpr float kLog2e = 1.4426950408889634f;
 
@@ -258,5 +258,5 @@ Register r3("row_adagrad", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace choices
 }  // namespace users

@@ -2,7 +2,7 @@
 // masks, tiles of experts that programs find one after the other.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace chosen_products {
 
 // --- sparse convolution: row m of offset k takes input table[k, m], or none (-1). Bit k of a row's mask says whether
 // there is one; a block walks the bits that any of its rows has set.
@@ -142,5 +142,5 @@ Register r2("masked_experts", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace chosen_products
 }  // namespace users

@@ -4,7 +4,7 @@
 #include "dsl/address.h"
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace chunk_gradients {
 
 // --- retention o_t = sum over s <= t of decay^(t - s) (q_t k_s) v_s: the gradient of q goes forward over chunks, those of k and
 // v go backward; a state of D x D is carried in floats
@@ -296,5 +296,5 @@ Register r4("list_length", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace chunk_gradients
 }  // namespace users

@@ -2,7 +2,7 @@
 // attention writes it: blocks of 16 rows under conditions, rows picked from tiles, inverses put together from blocks.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace chunk_insides {
 
 // --- Kimi delta attention: products of blocks below the diagonal of a chunk with a gate per channel, forward
 // substitution on the diagonal's, and the inverse of 1 + A from both, in one kernel; blocks past the end are skipped
@@ -240,5 +240,5 @@ Register r2("dplr_pairs", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace chunk_insides
 }  // namespace users

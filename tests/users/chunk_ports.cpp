@@ -3,7 +3,7 @@
 // products of reflections.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace chunk_ports {
 
 // --- log-linear attention: the state of level l holds the last 2^l chunks that the binary counter of chunks names; a
 // chunk reads those whose bit is set, and a carry adds one to the next
@@ -499,5 +499,5 @@ Register r5("path_back", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace chunk_ports
 }  // namespace users

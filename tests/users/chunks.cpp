@@ -2,7 +2,7 @@
 // RWKV-6.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace chunks {
 
 constexpr float kLog2e = 1.4426950408889634f;
 
@@ -238,5 +238,5 @@ Register r4("rwkv6", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace chunks
 }  // namespace users

@@ -5,7 +5,7 @@
 
 #include "tests/users/flat_fields.h"
 namespace users {
-namespace {
+namespace circles_and_gains {
 // --- histograms of the three colours of a picture
 auto colours =
     kernel("user_colour_histogram", [](const FlatCfg& c, Tensor<const uint8_t, 2> pixels, Ptr<int32_t> counts) {
@@ -301,5 +301,5 @@ Register r5("pgain", [](Env& e) {
   };
   return j;
 });
-}  // namespace
+}  // namespace circles_and_gains
 }  // namespace users

@@ -5,7 +5,7 @@
 
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace coarse_and_small {
 
 // --- aggregation: rows of a sparse matrix by W lanes each. A coupling is strong where a_ij^2 > theta^2 a_ii a_jj. Of
 // the undecided the one with the largest key among its strong neighbours becomes a root, its neighbours do not; rounds
@@ -326,5 +326,5 @@ Register r2("clover_invert", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace coarse_and_small
 }  // namespace users

@@ -2,7 +2,7 @@
 // parity of shards, LDPC codes by min-sum.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace codes {
 
 // --- SHA3-256 of many messages of one block: 25 words of 64 bits a lane, 24 rounds
 struct KeccakCfg {
@@ -288,5 +288,5 @@ Register r4("parity", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace codes
 }  // namespace users

@@ -2,7 +2,7 @@
 // by adding layers, rainflow counts of load histories with a stack per lane, small sparse systems by BiCGSTAB.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace column_physics {
 
 // --- shortwave fluxes of an atmosphere by the adding method (two-stream, Zdunkowski): reflectance and transmittance of
 // every layer, from the ground up what lies below reflects, from the top down the fluxes
@@ -311,5 +311,5 @@ Register r3("batch_bicgstab", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace column_physics
 }  // namespace users

@@ -5,7 +5,7 @@
 
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace columns {
 
 // --- a column of runs expanded: every element finds its run by bisection in the ends
 struct RunsCfg {
@@ -293,5 +293,5 @@ Register r5("mixed_scores", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace columns
 }  // namespace users

@@ -4,7 +4,7 @@
 
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace combined_rows {
 
 // --- the end of a layer of experts: weighted rows of experts, a gated shared expert and the stream are added; the sum
 // goes on as the stream, and, normalised, as f8 with a factor for every 128 columns, kept column by column
@@ -250,5 +250,5 @@ Register q3("heads_loss", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace combined_rows
 }  // namespace users

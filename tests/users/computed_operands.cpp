@@ -3,7 +3,7 @@
 // near.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace computed_operands {
 
 auto rows_of(const std::vector<double>& a, int width) {
   return [&a, width](int row, int column) { return a[size_t(row) * width + column]; };
@@ -270,5 +270,5 @@ Register r5("schulz_until", [](Env& e) {
   };
   return j;
 });
-}  // namespace
+}  // namespace computed_operands
 }  // namespace users

@@ -4,7 +4,7 @@
 
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace connections {
 
 // --- a tree over sorted Morton codes (Karras): every inner node finds its range and its split by itself; boxes come up
 // from the leaves, and whoever comes second to a node goes on
@@ -385,5 +385,5 @@ Register r10("two_opt", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace connections
 }  // namespace users

@@ -2,7 +2,7 @@
 // products, blocks of the sum left out, outputs of 8 bits with their largest value, split sums in a fixed order.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace contractions {
 
 // --- matricised tensor times Khatri-Rao product: Y[i, r] = sum over j, k of X[i, j, k] B[j, r] C[k, r]
 struct KhatriCfg {
@@ -234,5 +234,5 @@ Register r5("splitk_turns", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace contractions
 }  // namespace users

@@ -4,7 +4,7 @@
 
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace convolutions {
 
 // --- a 3-D convolution, channels first, taps `dilation` apart, zeros outside
 struct Conv3dCfg {
@@ -341,5 +341,5 @@ Register r6("pool", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace convolutions
 }  // namespace users

@@ -15,7 +15,7 @@
 
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace cpp_habits {
 
 // --- a network of layers behind a base class, built while tracing from a number of the configuration
 struct Layer {
@@ -650,5 +650,5 @@ Register v10("scaled_types", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace cpp_habits
 }  // namespace users

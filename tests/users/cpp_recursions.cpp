@@ -10,7 +10,7 @@
 
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace cpp_recursions {
 
 // --- radix-2 transform of N points per lane, by recursion over vectors; std::polar gives the twiddles while tracing
 struct Cx {
@@ -297,5 +297,5 @@ Register c5("bodies", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace cpp_recursions
 }  // namespace users

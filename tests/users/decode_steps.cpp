@@ -2,7 +2,7 @@
 // cache, long bags of embeddings, counts of a row, beams that are merged, vectors made orthogonal, a small system.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace decode_steps {
 
 // --- a few tokens' residual, norm and weights, in f32 where they are kept; the row is longer than a tile
 struct NormCfg {
@@ -248,5 +248,5 @@ Register r6("beam_best", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace decode_steps
 }  // namespace users

@@ -3,7 +3,7 @@
 // One source for f16 and bf16.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace decoder_layer {
 
 struct LayerCfg {
   int BM = 64, BN = 128, BK = 64, D = 128, G = 128;
@@ -266,5 +266,5 @@ Job layer(Env& e) {
 Register r1("decoder", layer<half>);
 Register r2("decoder_bf16", layer<bfloat16>);
 
-}  // namespace
+}  // namespace decoder_layer
 }  // namespace users

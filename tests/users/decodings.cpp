@@ -7,7 +7,7 @@
 
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace decodings {
 
 constexpr float kLog2e = 1.4426950408889634f;
 
@@ -554,5 +554,5 @@ Register r8("ternary", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace decodings
 }  // namespace users

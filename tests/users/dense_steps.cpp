@@ -2,7 +2,7 @@
 // complex products in float64, a transform of 240 points, a synthesis of Legendre functions, a knapsack.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace dense_steps {
 
 // --- L D L^T of many symmetric 12 x 12 matrices, and the solution of one right-hand side each
 struct LdltCfg {
@@ -277,5 +277,5 @@ Register r6("knapsack", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace dense_steps
 }  // namespace users

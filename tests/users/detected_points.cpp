@@ -2,7 +2,7 @@
 // over a threshold that follows the clutter (CFAR), pairs of galaxies counted by angle.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace detected_points {
 
 // --- FAST-9: nine neighbours in a row on a circle of 16, all brighter or all darker than the centre by a threshold;
 // the score is the largest threshold that finds the corner. Then those that beat their eight neighbours, as a list
@@ -288,5 +288,5 @@ Register r3("angle_pairs", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace detected_points
 }  // namespace users

@@ -2,7 +2,7 @@
 // matching of stereo pairs, upsampling by a transposed convolution.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace detections {
 
 // --- attention at P sampled places of each of several levels (deformable detectors)
 struct DeformCfg {
@@ -365,5 +365,5 @@ Register r5("upsample", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace detections
 }  // namespace users

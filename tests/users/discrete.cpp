@@ -2,7 +2,7 @@
 // solids made of triangles as bits, dilation of images by wide windows in two scans.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace discrete {
 
 struct FoldCfg {
   int B = 128, warps = 4;
@@ -298,5 +298,5 @@ Register r4("dilate", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace discrete
 }  // namespace users

@@ -4,7 +4,7 @@
 
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace distances {
 
 // --- the sum of absolute differences of every row of A and every row of B
 struct CityCfg {
@@ -261,5 +261,5 @@ Register r5("code_book", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace distances
 }  // namespace users

@@ -1,7 +1,7 @@
 // doubled_inverse.cpp - the inverse of 1 + A of a chunk (delta rule) by doubling, with products of tf32 of small tiles.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace doubled_inverse {
 
 struct LaCfg {
   int BT = 64, warps = 4;
@@ -43,5 +43,5 @@ Register r0("doubled_inverse", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace doubled_inverse
 }  // namespace users

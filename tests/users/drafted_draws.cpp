@@ -3,7 +3,7 @@
 // whose second moment takes 4 bits.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace drafted_draws {
 
 // --- nodes of a drafted tree: log of the sum of exponents and the entropy of every row of logits
 struct RowsCfg {
@@ -405,5 +405,5 @@ Register r5("rank1_adam", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace drafted_draws
 }  // namespace users

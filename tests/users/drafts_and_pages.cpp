@@ -2,7 +2,7 @@
 // scale grows while tokens are appended.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace drafts_and_pages {
 
 // --- block verification of drafts (Sun et al. 2024): how likely the first i tokens are to be kept depends on all of
 // them; then the token behind the last kept one is drawn from what the large model has left
@@ -212,5 +212,5 @@ Register q2("page_requant", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace drafts_and_pages
 }  // namespace users

@@ -2,7 +2,7 @@
 // dropout and their gradients, batch norm going back over planes, group norm of channels last.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace dropped_rows {
 
 struct RowCfg {
   int BLOCK = 1024, ROWS = 4;
@@ -315,5 +315,5 @@ Register r4("gn_flat", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace dropped_rows
 }  // namespace users

@@ -1,7 +1,7 @@
 // dynamics.cpp - states over time: linear recurrent units, spiking neurons, a network as a differential equation.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace dynamics {
 
 // --- linear recurrent units (LRU): complex states h_t = l h_(t - 1) + g x_t as a scan of four real tiles
 struct LruCfg {
@@ -203,5 +203,5 @@ Register r6("neural_ode", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace dynamics
 }  // namespace users

@@ -2,7 +2,7 @@
 // places that wrap or lie outside, masks with values of their own, stores between reads.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace edges {
 
 struct Block {
   int B = 64;
@@ -385,5 +385,5 @@ Register r15("near_sines", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace edges
 }  // namespace users

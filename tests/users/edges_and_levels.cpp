@@ -3,7 +3,7 @@
 // turned around.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace edges_and_levels {
 
 // --- a lid-driven cavity: one explicit step of both velocities on a staggered grid. Programs at a wall put in its
 // mirror images, others take no notice
@@ -280,5 +280,5 @@ Register r4("turn4", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace edges_and_levels
 }  // namespace users

@@ -4,7 +4,7 @@
 
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace eight_bits {
 
 // --- gradient of a linear layer's input: dX = dY W, dY in e5m2 for its range, W in e4m3 for its precision; a scale for
 // each tensor, and the largest result for the next step's
@@ -87,5 +87,5 @@ Register r2("f8_few", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace eight_bits
 }  // namespace users

@@ -2,7 +2,7 @@
 // forwards and backwards over recordings.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace elastic_fields {
 
 struct SolidCfg {
   int BZ = 1, BY = 4, BX = 64, warps = 4;
@@ -227,5 +227,5 @@ Register r2("zero_phase", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace elastic_fields
 }  // namespace users

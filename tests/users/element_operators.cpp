@@ -2,7 +2,7 @@
 // lines of coupled unknowns eliminated block by block, and a smoother that visits rows of 3 x 3 blocks by colour.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace element_operators {
 
 struct ElementCfg {
   int E = 4, warps = 4;
@@ -301,5 +301,5 @@ Register r4("colour_sweep", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace element_operators
 }  // namespace users

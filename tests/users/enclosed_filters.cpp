@@ -4,7 +4,7 @@
 
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace enclosed_filters {
 
 /// A complex tile.
 struct Complex {
@@ -313,5 +313,5 @@ Register r5("enclosures", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace enclosed_filters
 }  // namespace users

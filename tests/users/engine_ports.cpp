@@ -6,7 +6,7 @@
 
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace engine_ports {
 float half_at(const std::vector<uint8_t>& b, size_t at) {
   half h;
   std::memcpy(&h, &b[at], 2);
@@ -554,5 +554,5 @@ Register r9("patch_means", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace engine_ports
 }  // namespace users

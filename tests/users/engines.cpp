@@ -5,7 +5,7 @@
 
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace engines {
 
 // --- tokens aligned to blocks of an expert (vLLM): counts per thread, their sums, places; padding names no token
 struct AlignCfg {
@@ -266,5 +266,5 @@ Register r3("token_attention", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace engines
 }  // namespace users

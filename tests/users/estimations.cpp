@@ -2,7 +2,7 @@
 // resampling of particle filters, control by random rollouts (MPPI), linear-quadratic control of many small systems.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace estimations {
 
 // --- a phylogeny's likelihood: conditional likelihoods of four bases go up a tree, sites side by side
 struct PhylogenyCfg {
@@ -294,5 +294,5 @@ Register r4("rollouts", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace estimations
 }  // namespace users

@@ -4,7 +4,7 @@
 
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace exact_sums {
 
 // --- a product of f64 from products of bytes (Ozaki): rows are cut into slices of 7 bits below their largest power of
 // two, products of slices are exact in i32, and are put together in f64
@@ -371,5 +371,5 @@ Register r5("hmc", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace exact_sums
 }  // namespace users

@@ -1,7 +1,7 @@
 // expectations.cpp - means over what may come: American options by regression, Sobol's points.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace expectations {
 
 // --- American options by regression (Longstaff and Schwartz): from the last date back, what holding on is worth is a
 // parabola in the price, fitted to the paths that would be exercised; a program has the paths of one option
@@ -151,5 +151,5 @@ Register r8("sobol", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace expectations
 }  // namespace users

@@ -7,7 +7,7 @@
 #include "dsl/address.h"
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace experts {
 
 // --- routing: the 4 best of 8 groups by the sum of their two best biased scores, the 8 best experts of those groups
 struct RouteCfg {
@@ -285,5 +285,5 @@ Register r4("nf4", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace experts
 }  // namespace users

@@ -4,7 +4,7 @@
 
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace extremes {
 
 // --- decayed sums over a window of each sequence, as a pass before left it: [least, largest + 1), where a sequence
 // without any place still has what both began with
@@ -198,5 +198,5 @@ Register w5("before", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace extremes
 }  // namespace users

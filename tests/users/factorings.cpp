@@ -5,7 +5,7 @@
 #include "tests/users/use.h"
 
 namespace users {
-namespace {
+namespace factorings {
 
 // --- Cholesky of many 32x32 matrices: a column per step, rank-one updates of what is right of it
 struct CholCfg {
@@ -303,5 +303,5 @@ Register r6("depthwise", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace factorings
 }  // namespace users

@@ -5,7 +5,7 @@
 
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace far_attentions {
 
 constexpr float kLog2e = 1.4426950408889634f;
 
@@ -429,5 +429,5 @@ Register r5("chosen_bwd", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace far_attentions
 }  // namespace users

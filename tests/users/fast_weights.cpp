@@ -2,7 +2,7 @@
 // unusual ways: levels of a Fenwick tree, buckets that grow with the distance, factors of 8 bits.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace fast_weights {
 
 // --- test-time training: a linear model W, b per head takes a gradient step on every chunk of tokens, then answers
 struct LearnCfg {
@@ -292,5 +292,5 @@ Register r4("f8_attention", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace fast_weights
 }  // namespace users

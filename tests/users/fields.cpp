@@ -2,7 +2,7 @@
 // a grid, sliced sparse rows, tridiagonal systems by cyclic reduction, small least squares.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace fields {
 
 // --- waves: eighth order in space, second in time; planes march along z in a queue of nine
 struct WaveCfg {
@@ -387,5 +387,5 @@ Register r6("qr", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace fields
 }  // namespace users

@@ -2,7 +2,7 @@
 // of detection and distillation: nothing is said of warps and stages.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace first_attentions {
 
 // --- gradients of causal attention as the tutorial has them: keys and values of a block, queries of a block
 struct BackCfg {
@@ -358,5 +358,5 @@ Register r5("mean_cubes", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace first_attentions
 }  // namespace users

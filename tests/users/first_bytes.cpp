@@ -4,7 +4,7 @@
 
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace first_bytes {
 
 // --- blocks of LZ4: a program a block walks over its sequences; literals and matches are copied in pieces
 struct Lz4Cfg {
@@ -405,5 +405,5 @@ Register r5("simhash", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace first_bytes
 }  // namespace users

@@ -2,7 +2,7 @@
 // three and four dims, frontiers.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace first_graphs {
 
 // --- continuous filters over edges (SchNet): a network of the distance gives the filter, features of the source times
 // it are added up at the target
@@ -256,5 +256,5 @@ Register r4("bfs", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace first_graphs
 }  // namespace users

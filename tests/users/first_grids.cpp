@@ -4,7 +4,7 @@
 
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace first_grids {
 
 // --- Gauss-Seidel in two colours, in place: one launch relaxes every second cell
 struct GridCfg {
@@ -538,5 +538,5 @@ Register r9("dg", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace first_grids
 }  // namespace users

@@ -4,7 +4,7 @@
 
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace first_lanes {
 
 struct LaneCfg {
   int B = 256;
@@ -331,5 +331,5 @@ Register r8("harmonics", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace first_lanes
 }  // namespace users

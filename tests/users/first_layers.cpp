@@ -2,7 +2,7 @@
 // runs over channels and taps at once, softmax over channels, moves of pixels, through pointers.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace first_layers {
 
 // --- a convolution as one product: K counts channels and taps of the weights as they lie (planes, 3 x 3, steps)
 struct ConvCfg {
@@ -308,5 +308,5 @@ Register r7("pixel_shuffle", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace first_layers
 }  // namespace users

@@ -2,7 +2,7 @@
 // filters, checksums of pages.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace first_pixels {
 
 struct PixelCfg {
   int BLOCK = 128;
@@ -274,5 +274,5 @@ Register r6("crc_pages", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace first_pixels
 }  // namespace users

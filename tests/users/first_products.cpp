@@ -2,7 +2,7 @@
 // strides, masks everywhere, a loop over K, and nothing said of warps and stages.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace first_products {
 
 struct ProductCfg {
   int BM = 128, BN = 128, BK = 32;
@@ -314,5 +314,5 @@ Register r8("nibble_rows", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace first_products
 }  // namespace users

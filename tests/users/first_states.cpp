@@ -2,7 +2,7 @@
 // in turn, or in tiles, for as many iterations as the data want.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace first_states {
 
 // --- LU with partial pivoting, in place: a program a matrix, which stays in memory
 struct LuCfg {
@@ -355,5 +355,5 @@ Register r5("crf", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace first_states
 }  // namespace users

@@ -5,7 +5,7 @@
 
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace first_sums {
 
 // --- y += a x, and x . y into one float64
 struct VectorCfg {
@@ -475,5 +475,5 @@ Register r10("fft_stages", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace first_sums
 }  // namespace users

@@ -2,7 +2,7 @@
 // as numbers, views made at the top of the kernel, no hints, block sizes by habit.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace first_views {
 
 // --- a linear layer of torch, forward: y = silu(x W^T + b) + r, and z = x W^T + b for the backward pass
 struct LinearCfg {
@@ -264,5 +264,5 @@ Register r4("lora_bwd", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace first_views
 }  // namespace users

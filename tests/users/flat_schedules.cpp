@@ -4,7 +4,7 @@
 #include "dsl/address.h"
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace flat_schedules {
 
 struct SpanCfg {
   int BM = 64, BN = 128, BK = 64, stages = 0;
@@ -167,5 +167,5 @@ Register r3("span_list", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace flat_schedules
 }  // namespace users

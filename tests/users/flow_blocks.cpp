@@ -2,7 +2,7 @@
 // masks and lists by which an octree of blocks is refined (Loehner's estimator).
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace flow_blocks {
 
 // --- Euler in three dims: limited slopes (minmod) of density, velocity and pressure, HLLC through the six faces of a
 // cell, one step forward. Two layers of cells lie around the grid
@@ -330,5 +330,5 @@ Register r2("refine_flags", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace flow_blocks
 }  // namespace users

@@ -5,7 +5,7 @@
 
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace fluxes {
 
 // --- shallow water: what flows through the faces of a cell (HLL); walls reflect
 struct WaterCfg {
@@ -500,5 +500,5 @@ Register r9("sandpile", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace fluxes
 }  // namespace users

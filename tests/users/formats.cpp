@@ -1,7 +1,7 @@
 // formats.cpp - what bytes say: numbers out of text, brackets that match, fields compressed in blocks, a tree of hashes.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace formats {
 
 // --- numbers out of text: sign, digits, point, exponent; fields of up to 24 characters, what is no number is NaN
 struct ParseCfg {
@@ -353,5 +353,5 @@ Register r11("blake3", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace formats
 }  // namespace users

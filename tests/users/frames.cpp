@@ -1,7 +1,7 @@
 // frames.cpp - steps of a frame: all levels of a picture in one launch, orientations of features.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace frames {
 
 // --- all levels of a picture in one launch: a program halves its tile again and again; who finishes last goes on with
 // what all left
@@ -136,5 +136,5 @@ Register r3("orientations", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace frames
 }  // namespace users

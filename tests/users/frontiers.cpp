@@ -2,7 +2,7 @@
 // whose keys are wider than their values, weights that break a stick instead of a softmax, parts that travel a ring.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace frontiers {
 
 constexpr float kLog2e = 1.4426950408889634f;
 
@@ -323,5 +323,5 @@ Register r5("ring_step", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace frontiers
 }  // namespace users

@@ -4,7 +4,7 @@
 
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace functions {
 
 struct FunctionsCfg {
   int N = 1024, warps = 4;
@@ -132,5 +132,5 @@ Register r_rings("rings", [](Env& e) {
   };
   return j;
 });
-}  // namespace
+}  // namespace functions
 }  // namespace users

@@ -5,7 +5,7 @@
 
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace fused_losses {
 
 // --- cross entropy with everything (Liger): ignored labels, weights of classes, smoothing, a soft cap, a penalty on the
 // log-sum; the gradient goes where the logits were, row by row, in blocks of the vocabulary
@@ -282,5 +282,5 @@ Register r4("sparsemax", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace fused_losses
 }  // namespace users

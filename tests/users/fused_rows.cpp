@@ -4,7 +4,7 @@
 
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace fused_rows {
 
 // --- queries and keys normalised per head, rotated (halves), keys and values written to their slots of a paged cache
 struct QkCfg {
@@ -374,5 +374,5 @@ Register r6("batchnorm", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace fused_rows
 }  // namespace users

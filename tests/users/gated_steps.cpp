@@ -1,7 +1,7 @@
 // gated_steps.cpp - gates that wait for each other: steps of recurrent networks with two products and more.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace gated_steps {
 
 // --- sLSTM: exponential gates with a stabiliser, recurrent weights in blocks per head kept across all steps
 struct SlstmCfg {
@@ -133,5 +133,5 @@ Register r2("gru", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace gated_steps
 }  // namespace users

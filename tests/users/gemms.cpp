@@ -1,7 +1,7 @@
 // gemms.cpp - products with something before, inside or after them.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace gemms {
 
 struct GemmCfg {
   int BM = 128, BN = 128, BK = 64, stages = 3, warps = 8;
@@ -510,5 +510,5 @@ Register r15("splitk", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace gemms
 }  // namespace users

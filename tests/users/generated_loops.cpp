@@ -2,7 +2,7 @@
 // value under its own mask, reductions in parts that a second kernel finishes.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace generated_loops {
 
 // --- batch norm of training, NCHW: the pixels of a channel are split into parts, each with a Welford triple per
 // element of the tile; the parts' triples, and what is remembered of earlier batches, come together in a second kernel;
@@ -190,5 +190,5 @@ Register r2("poi_cat", [](Env& e) {
   };
   return j;
 });
-}  // namespace
+}  // namespace generated_loops
 }  // namespace users

@@ -2,7 +2,7 @@
 // learned bias.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace gradients {
 
 constexpr float kLog2e = 1.4426950408889634f;
 
@@ -164,5 +164,5 @@ Register r3("lstm", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace gradients
 }  // namespace users

@@ -4,7 +4,7 @@
 #include "tests/users/use.h"
 
 namespace users {
-namespace {
+namespace grids {
 
 // --- stencils
 struct StencilCfg {
@@ -242,5 +242,5 @@ Register r20("lower_bound", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace grids
 }  // namespace users

@@ -1,7 +1,7 @@
 // group_sums.cpp - sums of what flags choose: groups of a table, triples of particles, spectra of uneven samples.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace group_sums {
 
 // --- TPC-H query 1: decimals in i64 summed in six groups, several sums and counts at once, added atomically
 struct Q1Cfg {
@@ -181,5 +181,5 @@ Register r3("lomb", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace group_sums
 }  // namespace users

@@ -4,7 +4,7 @@
 
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace head_mixtures {
 
 struct Talk {
   int BM = 64, BN = 32, D = 64, warps = 0;
@@ -100,5 +100,5 @@ Register q1("talking_heads", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace head_mixtures
 }  // namespace users

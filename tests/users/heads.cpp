@@ -2,7 +2,7 @@
 // a list of ragged products, layer norm in front and a residual behind.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace heads {
 
 // --- linear layer and cross entropy without the logits in memory: a program has BM tokens and a part of the vocabulary
 struct HeadCfg {
@@ -184,5 +184,5 @@ Register r3("norm_linear", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace heads
 }  // namespace users

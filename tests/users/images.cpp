@@ -2,7 +2,7 @@
 // exposure.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace images {
 
 constexpr float kLog2e = 1.4426950408889634f;
 
@@ -283,5 +283,5 @@ Register r5("exposure", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace images
 }  // namespace users

@@ -2,7 +2,7 @@
 // quadratic and linear programs, angles of stars, hourglass forces.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace instruments {
 
 // --- ultrasound: every pixel sums what all elements received at its delay, between two samples, within an opening
 // angle
@@ -411,5 +411,5 @@ Register r8("hourglass", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace instruments
 }  // namespace users

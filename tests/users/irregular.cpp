@@ -4,7 +4,7 @@
 
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace irregular {
 
 constexpr float kLog2e = 1.4426950408889634f;
 
@@ -571,5 +571,5 @@ Register r8("heat_steps", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace irregular
 }  // namespace users

@@ -2,7 +2,7 @@
 // jagged, or one dense), multiplied pair by pair, their rows mixed with the row before, the means of chunks.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace jagged_ports {
 
 /// Offsets of B sequences of up to `most` rows; the second and the last have none.
 std::vector<int64_t> offsets_of(Env& e, int B, int most) {
@@ -219,5 +219,5 @@ Register r4("chunk_means", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace jagged_ports
 }  // namespace users

@@ -2,7 +2,7 @@
 // program, batches are a third dim.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace kept_gates {
 struct KeptCfg {
   int BM = 128, BN = 128, BK = 64, group = 8, warps = 8, stages = 3;
 };
@@ -137,5 +137,5 @@ Register r2("kept_steps", [](Env& e) {
   };
   return j;
 });
-}  // namespace
+}  // namespace kept_gates
 }  // namespace users

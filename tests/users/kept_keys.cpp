@@ -3,7 +3,7 @@
 // of compressed ones.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace kept_keys {
 
 constexpr float kLog2e = 1.4426950408889634f;
 
@@ -311,5 +311,5 @@ Register r4("nsa_pick", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace kept_keys
 }  // namespace users

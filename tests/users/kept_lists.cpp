@@ -2,7 +2,7 @@
 // order, runs of bytes. And fields whose edges need branches or modes: a lid-driven flow, textures with levels.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace kept_lists {
 
 // --- contours of a field (marching squares): none, one or two segments a cell, in one list
 struct IsoCfg {
@@ -218,5 +218,5 @@ Register r3("run_lengths", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace kept_lists
 }  // namespace users

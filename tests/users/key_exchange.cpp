@@ -2,7 +2,7 @@
 // 255 bits in ten limbs of 25 and 26 bits, a Montgomery ladder without branches.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace key_exchange {
 
 using Field = std::array<Tile, 10>;
 struct CurveCfg {
@@ -243,5 +243,5 @@ Register r1("key_exchange", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace key_exchange
 }  // namespace users

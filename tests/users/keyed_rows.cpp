@@ -4,7 +4,7 @@
 
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace keyed_rows {
 
 // --- a cuckoo table: every lane exchanges what it holds with a slot, and goes on with what it pushed out
 struct Cuckoo {
@@ -263,5 +263,5 @@ Register q3("alp", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace keyed_rows
 }  // namespace users

@@ -2,7 +2,7 @@
 // lattices of a transducer.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace lanes {
 
 // --- the Lotka-Volterra equations by Bogacki and Shampine's pair, steps as long as each trajectory's error allows
 struct OdeCfg {
@@ -345,5 +345,5 @@ Register r5("rnnt", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace lanes
 }  // namespace users

@@ -2,7 +2,7 @@
 // of another library, gradients of queries added up by atomics.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace latents {
 
 constexpr float kLog2e = 1.4426950408889634f;
 
@@ -262,5 +262,5 @@ Register r3("one_pass_bwd", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace latents
 }  // namespace users

@@ -3,7 +3,7 @@
 // projections that every head has for itself.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace layer_products {
 
 struct LayerCfg {
   int BM = 128, BN = 128, BK = 64, stages = 0;
@@ -190,5 +190,5 @@ Register r4("head_projection", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace layer_products
 }  // namespace users

@@ -2,7 +2,7 @@
 // block-diagonal products around permutations, rational functions, pages bounded by their keys, correlation volumes.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace layers {
 
 // --- token merging (ToMe): every token of odd place looks for the likest one of even place; the R likest pairs merge
 struct MergeCfg {
@@ -430,5 +430,5 @@ Register r9("volume_lookup", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace layers
 }  // namespace users

@@ -1,7 +1,7 @@
 // layers_in_memory.cpp - layers one after another in one program, through memory that the kernel itself wrote.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace layers_in_memory {
 struct AlCfg {
   int BM = 64, BN = 64, BK = 32, stages = 3, warps = 4, how = 0;
 };
@@ -72,5 +72,5 @@ struct All {
                          }});
   }
 } all;
-}  // namespace
+}  // namespace layers_in_memory
 }  // namespace users

@@ -2,7 +2,7 @@
 // columns of patches and back, shifted windows, pixels into channels; flat indices are taken apart by division.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace layout_changes {
 
 struct FlatCfg {
   int BLOCK = 1024;
@@ -239,5 +239,5 @@ Register r5("unshuffle", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace layout_changes
 }  // namespace users

@@ -5,7 +5,7 @@
 
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace legal_oddities {
 
 // --- squarings of a stochastic matrix until its rows agree: while_ around a product, a branch and stores inside
 struct Until {
@@ -369,5 +369,5 @@ Register q7("five_strides", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace legal_oddities
 }  // namespace users

@@ -2,7 +2,7 @@
 // looks back, mixtures that part.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace level_grids {
 
 struct GridCfg {
   int BY = 4, BX = 128;
@@ -210,5 +210,5 @@ Register r3("spinodal", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace level_grids
 }  // namespace users

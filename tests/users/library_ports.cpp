@@ -3,7 +3,7 @@
 #include "dsl/address.h"
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace library_ports {
 
 // --- attention over the residual streams of earlier layers (one tensor each, behind a table of addresses): a program a
 // token
@@ -466,5 +466,5 @@ Register r6("router_sort", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace library_ports
 }  // namespace users

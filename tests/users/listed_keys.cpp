@@ -4,7 +4,7 @@
 
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace listed_keys {
 
 // --- attention to what lists name, as long prompts are read: blocks of keys along diagonals, then single keys that
 // every query looks at. The same fold takes both; a block of queries may have no keys at all
@@ -185,5 +185,5 @@ Register q2("expert_choice", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace listed_keys
 }  // namespace users

@@ -2,7 +2,7 @@
 // ship on the globe, the volatility that a price implies, a path table behind a joystick's long chain of choices.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace looks {
 
 struct LaneCfg {
   int B = 128, warps = 4;
@@ -286,5 +286,5 @@ Register r4("near_cells", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace looks
 }  // namespace users

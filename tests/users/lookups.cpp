@@ -2,7 +2,7 @@
 // codes, residual codes, keys made of two halves, masks of both orders, signs, strongest frequencies, hashed n-grams.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace lookups {
 
 // --- trellis codes (QTIP): a weight is a hash of 16 bits that begin 2 bits behind the weight before's: the bits of a
 // row are one ring. The sum of the hash's four bytes is nearly normal
@@ -564,5 +564,5 @@ Register r8("ngram_memory", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace lookups
 }  // namespace users

@@ -1,7 +1,7 @@
 // loops_of_products.cpp - products in loops of unusual shapes.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace loops_of_products {
 
 struct HoCfg {
   int BM = 64, BN = 64, BK = 32, stages = 3, warps = 4, how = 0;
@@ -247,5 +247,5 @@ struct Many {
   }
 } many;
 
-}  // namespace
+}  // namespace loops_of_products
 }  // namespace users

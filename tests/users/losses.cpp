@@ -7,7 +7,7 @@
 
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace losses {
 
 constexpr float kLog2e = 1.4426950408889634f;
 
@@ -584,5 +584,5 @@ Register r10("ragged", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace losses
 }  // namespace users

@@ -2,7 +2,7 @@
 // outputs quantised by groups where they are made, a rotation before quantisation.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace low_bits {
 
 // --- weights of e2m1 with an exponent per 32 (MXFP4), rows of the output's columns
 struct MxCfg {
@@ -201,5 +201,5 @@ Register r4("hadamard", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace low_bits
 }  // namespace users

@@ -2,7 +2,7 @@
 // matrices per element, rows in another order, under a condition, in a loop without a counter.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace made_operands {
 struct MadeCfg {
   int BM = 64, BN = 64, BK = 64, warps = 4, stages = 3, how = 0;
 };
@@ -118,5 +118,5 @@ Register r5("made_less_max", [](Env& e) { return made_job(e, 5); });
 Register r6("made_product", [](Env& e) { return made_job(e, 6); });
 Register r7("made_down", [](Env& e) { return made_job(e, 7); });
 Register r8("made_signs", [](Env& e) { return made_job(e, 8); });
-}  // namespace
+}  // namespace made_operands
 }  // namespace users

@@ -3,7 +3,7 @@
 // int4 weights with factors of groups.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace made_quants {
 
 const double kE2m1[8] = {0, .5, 1, 1.5, 2, 3, 4, 6};
 double e2m1(int code) { return (code & 8 ? -1 : 1) * kE2m1[code & 7]; }
@@ -284,5 +284,5 @@ Register r6("w4a8_groups", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace made_quants
 }  // namespace users

@@ -1,7 +1,7 @@
 // many_products.cpp - products of several matrices at once: batches of small ones, and a matrix for every head.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace many_products {
 
 // --- C[b] = A[b] B[b], several b in a program
 struct BatchCfg {
@@ -77,5 +77,5 @@ Register r2("headwise", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace many_products
 }  // namespace users

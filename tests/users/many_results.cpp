@@ -5,7 +5,7 @@
 
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace many_results {
 
 // --- the two likeliest classes of each row and how sure the row is of them, in one pass
 struct TwoBest {
@@ -358,5 +358,5 @@ Register b6("normal_sums", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace many_results
 }  // namespace users

@@ -2,7 +2,7 @@
 // order, thresholds found digit by digit, series of matrices, rows out of tables of four bits.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace many_sums {
 
 // --- distillation: the divergence of a student's and a teacher's tokens, from hidden states, logits never in memory
 struct DistilCfg {
@@ -425,5 +425,5 @@ Register r6("bag4", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace many_sums
 }  // namespace users

@@ -2,7 +2,7 @@
 // convolution of what was just normed, attention over edges, long filters as products.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace maps_back {
 
 // --- deformable attention going back: gradients of values by atomics, of places and weights by sums over channels
 struct SampleBackCfg {
@@ -413,5 +413,5 @@ Register r5("taps", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace maps_back
 }  // namespace users

@@ -4,7 +4,7 @@
 
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace marches {
 
 /// Of `n` lanes at most one in fifty may have decided otherwise (rays that graze); the rest is near.
 std::string mostly(const std::vector<float>& got, const std::vector<double>& want, double tolerance) {
@@ -303,5 +303,5 @@ Register r4("heston", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace marches
 }  // namespace users

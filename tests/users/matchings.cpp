@@ -4,7 +4,7 @@
 
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace matchings {
 
 // --- a round of Luby's maximal independent set: vertices whose number is the largest among their undecided neighbours
 struct LubyCfg {
@@ -270,5 +270,5 @@ Register r5("chambolle", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace matchings
 }  // namespace users

@@ -2,7 +2,7 @@
 // with groups as it is served, channel-wise decay with the delta rule.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace memories {
 
 constexpr float kLog2e = 1.4426950408889634f;
 
@@ -267,5 +267,5 @@ Register r4("channel_delta", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace memories
 }  // namespace users

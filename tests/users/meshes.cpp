@@ -4,7 +4,7 @@
 
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace meshes {
 
 // --- spectral elements (Nekbone): w = D^T G D u for elements of n x n x n points, the derivative along every axis is a
 // product with a matrix of n x n; f64
@@ -325,5 +325,5 @@ Register r5("jump_flood", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace meshes
 }  // namespace users

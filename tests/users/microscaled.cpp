@@ -2,7 +2,7 @@
 // in the way of gpt-oss (bias, gates and values interleaved, clamped SwiGLU), MXFP8 rows on MXFP4 weights, NVFP4.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace microscaled {
 
 double e2m1(int code) {
   const double values[8] = {0, .5, 1, 1.5, 2, 3, 4, 6};
@@ -186,5 +186,5 @@ Register r4("nvfp4", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace microscaled
 }  // namespace users

@@ -5,7 +5,7 @@
 
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace mini_apps {
 
 // --- docking: the energy of a ligand in many poses before a protein; a pose an element, two loops over atoms
 struct DockCfg {
@@ -569,5 +569,5 @@ Register r6("edge_flux", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace mini_apps
 }  // namespace users

@@ -2,7 +2,7 @@
 // adapters, the k largest scores by bisection, reachable sets, beams that merge, matrices of low rank with spikes.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace mixed_loops {
 
 // --- a recurrent layer at its fixed point: every step iterates z = tanh(W z + U x + b) until no row moves
 struct FixedCfg {
@@ -323,5 +323,5 @@ Register r5("beam_merge", [](Env& e) {
   };
   return j;
 });
-}  // namespace
+}  // namespace mixed_loops
 }  // namespace users

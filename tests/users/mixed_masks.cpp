@@ -2,7 +2,7 @@
 // a ring of 8-bit keys behind kept first tokens; text and images under one maximum; a head that samples; running means.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace mixed_masks {
 
 constexpr float kLog2e = 1.4426950408889634f;
 
@@ -299,5 +299,5 @@ Register r4("sampled_head", [](Env& e) {
   };
   return j;
 });
-}  // namespace
+}  // namespace mixed_masks
 }  // namespace users

@@ -2,7 +2,7 @@
 // keys in B-trees.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace moduli {
 
 // --- products of polynomials of 256 coefficients modulo x^256 + 1 and 3329 (ML-KEM): transforms that stop at pairs
 struct LatticeCfg {
@@ -289,5 +289,5 @@ Register r9("grid_places", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace moduli
 }  // namespace users

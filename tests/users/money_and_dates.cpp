@@ -4,7 +4,7 @@
 
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace money_and_dates {
 
 // --- decimals: two words each, the lower first; product / 10^digits rounded half away from zero
 struct DecimalCfg {
@@ -202,5 +202,5 @@ Register r2("calendar", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace money_and_dates
 }  // namespace users

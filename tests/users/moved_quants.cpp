@@ -2,7 +2,7 @@
 // by a Hadamard matrix to 4 bits, and weights packed again for tensor cores (GPTQ to Marlin).
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace moved_quants {
 
 // --- SGLang's _per_token_group_quant_8bit: one program a group, y_s in rows or column-major
 struct GroupCfg {
@@ -230,5 +230,5 @@ Register r5("repack", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace moved_quants
 }  // namespace users

@@ -5,7 +5,7 @@
 
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace natural_laws {
 
 // --- plaquettes: links are 3 x 3 complex matrices on a lattice of four dims, periodic; the trace of the product around
 // every square, summed per program
@@ -194,5 +194,5 @@ Register r3("coulomb", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace natural_laws
 }  // namespace users

@@ -2,7 +2,7 @@
 // weights under a slope of distances, decoding over a cache of 4-bit numbers.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace neighbourhoods {
 
 constexpr float kLog2e = 1.4426950408889634f;
 
@@ -307,5 +307,5 @@ Register r4("int4_cache", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace neighbourhoods
 }  // namespace users

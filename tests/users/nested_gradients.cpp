@@ -2,7 +2,7 @@
 // inside, five products each, of which some happen for the first block of keys only.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace nested_gradients {
 struct DeltaBackCfg {
   int BT = 64, BK = 32, BV = 64, K = 128, V = 128, warps = 8, stages = 2;
 };
@@ -181,5 +181,5 @@ Register r1("delta_back", [](Env& e) {
   };
   return j;
 });
-}  // namespace
+}  // namespace nested_gradients
 }  // namespace users

@@ -2,7 +2,7 @@
 // there and back, chunks of a gated delta rule as three kernels, Muon's iterations with half of every product.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace network_parts {
 
 // --- a residual block, channels last: batch norm folded into weights on the device; 3 x 3 of steps of two, ReLU; 3 x 3 and
 // the 1 x 1 shortcut of steps of two in one kernel, their sum, ReLU
@@ -487,5 +487,5 @@ Register r4("muon_halves", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace network_parts
 }  // namespace users

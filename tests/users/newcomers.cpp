@@ -2,7 +2,7 @@
 // of warps and stages.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace newcomers {
 
 // --- a layer: products with rows of weights, bias, GELU
 struct PlainLinearCfg {
@@ -489,5 +489,5 @@ Register r12("cosine_rows", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace newcomers
 }  // namespace users

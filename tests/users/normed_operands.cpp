@@ -2,7 +2,7 @@
 // loop.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace normed_operands {
 struct NormedCfg {
   int BM = 64, BN = 64, D = 64, warps = 4, stages = 2;
 };
@@ -143,5 +143,5 @@ Register r3("rounded_rows", [](Env& e) {
   };
   return j;
 });
-}  // namespace
+}  // namespace normed_operands
 }  // namespace users

@@ -6,7 +6,7 @@
 
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace numerics {
 
 // --- inclusive scan in one pass: programs publish their sum, look back for what stands before them, publish the whole
 struct ScanCfg {
@@ -401,5 +401,5 @@ Register r8("hash_insert", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace numerics
 }  // namespace users

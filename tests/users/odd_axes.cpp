@@ -4,7 +4,7 @@
 
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace odd_axes {
 
 // --- instance norm: every image of every channel by itself, three of them a program; their rows start anywhere
 struct InstanceCfg {
@@ -290,5 +290,5 @@ Register r5("gemm_groups", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace odd_axes
 }  // namespace users

@@ -2,7 +2,7 @@
 // one byte (HQQ), a table with factors that are codes themselves (FP4 in two levels), optimisers with several states.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace odd_codes {
 
 // --- weights whose upper and lower half of rows share bytes (HQQ): zero and step per group of 64 along k, as floats
 struct HalvesCfg {
@@ -224,5 +224,5 @@ Register r4("rope_2d", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace odd_codes
 }  // namespace users

@@ -2,7 +2,7 @@
 // wide keys in order with flags beside them, running sums that end early, box sums of bytes in tiles of five dims.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace odd_pairs {
 
 // --- where the joints of chains are: the products of all turns and shifts before them
 struct ChainCfg {
@@ -204,5 +204,5 @@ Register r4("five_sums", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace odd_pairs
 }  // namespace users

@@ -2,7 +2,7 @@
 // lists; implicit steps.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace odd_products {
 
 constexpr float kLog2e = 1.4426950408889634f;
 
@@ -226,5 +226,5 @@ Register r4("adi", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace odd_products
 }  // namespace users

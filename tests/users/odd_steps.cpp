@@ -3,7 +3,7 @@
 // who chose a block.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace odd_steps {
 
 // --- what a chunk reads of its state and itself is turned by a phase in pairs, asks a small table (softmax), and the
 // answer is turned back
@@ -440,5 +440,5 @@ Register r5("block_lists", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace odd_steps
 }  // namespace users

@@ -2,7 +2,7 @@
 // colours in 16 bits, a median by sorting, scans of three tiles from the end, cells as bits of words.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace odd_transforms {
 
 // --- sums over all subsets of twelve things (zeta transform), in 64-bit integers
 struct ZetaCfg {
@@ -322,5 +322,5 @@ Register r7("life64", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace odd_transforms
 }  // namespace users

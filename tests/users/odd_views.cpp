@@ -2,7 +2,7 @@
 // rows through pointers that are updated in place while others are on their way; rows whose distance stands in memory.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace odd_views {
 
 struct Rows {
   int R = 8, C = 48;
@@ -310,5 +310,5 @@ Register a9("assumed_stride", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace odd_views
 }  // namespace users

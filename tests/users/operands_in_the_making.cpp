@@ -3,7 +3,7 @@
 // summed up along K.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace operands_in_the_making {
 struct Cfg {
   int BM = 128, BN = 128, BK = 64, warps = 8, kind = 0;
 };
@@ -88,5 +88,5 @@ Register r1("step_normed", job<1>);
 Register r2("summed_operand", job<2>);
 Register r3("looked_up_operand", job<3>);
 Register r4("mirrored_operand", job<4>);
-}  // namespace
+}  // namespace operands_in_the_making
 }  // namespace users

@@ -5,7 +5,7 @@
 
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace operator_ports {
 
 // --- Kronecker products of batches of matrices: a block of the output divides its rows and columns
 struct KronCfg {
@@ -215,5 +215,5 @@ Register r7("avg_pool_bwd5", [](Env& e) {
   return e.big ? pooled(e, {512, 5, 2, 2, true}, 32 * 64, 56, 57) : pooled(e, {48, 5, 2, 2, true}, 2, 11, 7);
 });
 
-}  // namespace
+}  // namespace operator_ports
 }  // namespace users

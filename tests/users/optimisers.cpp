@@ -3,7 +3,7 @@
 #include "dsl/address.h"
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace optimisers {
 
 // --- LAMB over a list of tensors: chunks of all tensors in one launch, norms of a tensor by atomics, then the step
 struct LambCfg {
@@ -248,5 +248,5 @@ Register r3("modulation_bwd", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace optimisers
 }  // namespace users

@@ -1,7 +1,7 @@
 // optimisers_and_samplers.cpp - losses, optimisers and samplers, as people write them who come from Triton.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace optimisers_and_samplers {
 
 struct RoCfg {
   int BLOCK = 1024, warps = 4;
@@ -383,5 +383,5 @@ Register r6("kto", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace optimisers_and_samplers
 }  // namespace users

@@ -2,7 +2,7 @@
 // matrices from two-electron integrals over s functions.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace orbitals {
 
 // --- every orbital at the place of every electron: 64 coefficients around it, for the value and four derivatives
 struct SplineCfg {
@@ -191,5 +191,5 @@ Register r2("coulomb_matrix", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace orbitals
 }  // namespace users

@@ -2,7 +2,7 @@
 // eight bins a number, scans from the end, pairs of features, splits of nodes, trees of priorities.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace orders {
 
 // --- Lovasz softmax: a class's errors from the largest down, each weighted by what it costs of the Jaccard index; the
 // gradients go back to where the errors were
@@ -553,5 +553,5 @@ Register r8("sum_tree", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace orders
 }  // namespace users

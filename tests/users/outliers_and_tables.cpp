@@ -1,7 +1,7 @@
 // outliers_and_tables.cpp - quantised products and their preparations, as people write them who come from Triton.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace outliers_and_tables {
 
 struct QuCfg {
   int BM = 64, BN = 128, BK = 64, stages = 3, warps = 4;
@@ -370,5 +370,5 @@ Register r7("turned_f8", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace outliers_and_tables
 }  // namespace users

@@ -2,7 +2,7 @@
 // flow between two pictures, letters from outlines.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace outlines {
 
 // --- surface nets: where the sign changes inside a cell lies one point, the mean of where its edges cross zero; points
 // are counted by an atomic, so their order is nobody's
@@ -537,5 +537,5 @@ Register r7("glyphs", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace outlines
 }  // namespace users

@@ -4,7 +4,7 @@
 
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace own_paces {
 
 // --- factors by Pollard's rho: products modulo n in Montgomery's form, a greatest common divisor every few steps
 struct RhoCfg {
@@ -312,5 +312,5 @@ Register r5("bitap", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace own_paces
 }  // namespace users

@@ -2,7 +2,7 @@
 // one kernel: sums within chunks, products of a chunk's tokens, gated norms both ways, drafted steps of the delta rule.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace packed_steps {
 
 /// Bounds of sequences that follow each other, and (sequence, chunk) of every chunk of `size` tokens.
 struct Packed {
@@ -388,5 +388,5 @@ Register r4("drafted_states", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace packed_steps
 }  // namespace users

@@ -4,7 +4,7 @@
 
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace packed_weights {
 
 constexpr float kLog2e = 1.4426950408889634f;
 float half_of(uint32_t bits) {
@@ -270,5 +270,5 @@ Register r4("kivi", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace packed_weights
 }  // namespace users

@@ -2,7 +2,7 @@
 // weights with a table of 2-D positions, keys and values of 8 bits split among programs.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace packings {
 
 constexpr float kLog2e = 1.4426950408889634f;
 
@@ -230,5 +230,5 @@ Register r3("byte_decode", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace packings
 }  // namespace users

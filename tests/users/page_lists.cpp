@@ -3,7 +3,7 @@
 // where each expert has a number of tokens of its own, products of those.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace page_lists {
 
 // --- pages for requests that grow from `before` tokens to `after`: the rest of the last page, whole new pages, and the
 // beginning of one more. Where a request's tokens and pages begin follows from all requests in front of it.
@@ -320,5 +320,5 @@ Register r5("masked_gates", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace page_lists
 }  // namespace users

@@ -2,7 +2,7 @@
 // between pairs, bonds that keep their length, charges that read a grid.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace pair_forces {
 
 struct ListCfg {
   int BLOCK = 128;
@@ -430,5 +430,5 @@ Register r5("pme_gather", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace pair_forces
 }  // namespace users

@@ -2,7 +2,7 @@
 // of different sizes.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace pair_layers {
 
 // --- sigmoid(x1 w1' + b1) (x2 w2' + b2), under a mask of rows, stored as columns if asked for (triangle
 // multiplication): two products share a loop, pointers walk
@@ -222,5 +222,5 @@ Register b4("adaptive_pool", [](Env& e) {
   };
   return j;
 });
-}  // namespace
+}  // namespace pair_layers
 }  // namespace users

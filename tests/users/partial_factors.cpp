@@ -5,7 +5,7 @@
 
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace partial_factors {
 
 // --- incomplete factors without fill (ILU(0)) of a matrix of rows, level by level of rows that do not need each other.
 // A row of up to N entries lies in a tile; rows above it are matched with it by column
@@ -237,5 +237,5 @@ Register q3("bridge_paths", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace partial_factors
 }  // namespace users

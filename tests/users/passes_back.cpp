@@ -5,7 +5,7 @@
 
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace passes_back {
 
 // --- PolyNorm: y = w0 norm(x^3) + w1 norm(x^2) + w2 norm(x) + b, and the gradients: rows at a time, those of the three
 // weights and the bias summed per program
@@ -473,5 +473,5 @@ Register r6("prompt_words", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace passes_back
 }  // namespace users

@@ -2,7 +2,7 @@
 // their channels, boxes that fade beside better ones.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace pictures {
 
 // --- involution: every pixel has its own 7 x 7 weights for a group of channels; channels last
 struct OwnCfg {
@@ -259,5 +259,5 @@ Register r4("soft_nms", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace pictures
 }  // namespace users

@@ -2,7 +2,7 @@
 // of one index, columns that move on, pointers that come round, sums of four strides.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace places {
 
 // --- heads in front of positions become positions in front of heads, with a factor for every head and channel and a
 // residual: one index taken apart
@@ -329,5 +329,5 @@ Register r6("wrapped_blocks", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace places
 }  // namespace users

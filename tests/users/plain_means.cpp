@@ -2,7 +2,7 @@
 // of volumes, as first written through pointers, masks and computed bounds.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace plain_means {
 
 // --- attention of squared ReLUs over the keys a query sees (causal, a window, the first keys always), a mean by their
 // count; every index has 64 bits
@@ -252,5 +252,5 @@ Register r3("conv1d_back", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace plain_means
 }  // namespace users

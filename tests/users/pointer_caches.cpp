@@ -2,7 +2,7 @@
 // by head and token, one query a sequence over pages of either, in parts.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace pointer_caches {
 
 float to_f8(double x) { return float(fp8_e4m3(float(x))); }
 
@@ -236,5 +236,5 @@ Register r4("decode_i8", [](Env& e) {
   return decode_job(e, decode_i8, true, k, v, c, B, HQ, HK, longest);
 });
 
-}  // namespace
+}  // namespace pointer_caches
 }  // namespace users

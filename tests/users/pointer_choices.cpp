@@ -2,7 +2,7 @@
 // groups of rows.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace pointer_choices {
 
 // --- one launch for the product of matrices that are kept in 2 x 2 blocks (xformers): a program finds its block of the
 // result, and the pointers of the blocks of both operands
@@ -185,5 +185,5 @@ Register p3("column_scales", [](Env& e) {
   };
   return j;
 });
-}  // namespace
+}  // namespace pointer_choices
 }  // namespace users

@@ -2,7 +2,7 @@
 // f8 weights.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace pointer_experts {
 
 struct MoeCfg {
   int BM = 64, BN = 128, BK = 64, GM = 8, G = 128, top_k = 2;
@@ -202,5 +202,5 @@ Register r4("moe_f8", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace pointer_experts
 }  // namespace users

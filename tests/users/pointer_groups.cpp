@@ -2,7 +2,7 @@
 // bits; by pointers.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace pointer_groups {
 
 Array<int32_t> words_of(Env& e, size_t n) {
   return drawn<int32_t>(e, n,
@@ -239,5 +239,5 @@ Register r6("int3", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace pointer_groups
 }  // namespace users

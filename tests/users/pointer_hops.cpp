@@ -4,7 +4,7 @@
 
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace pointer_hops {
 
 struct Hops {
   int B = 128, hops = 2;
@@ -90,5 +90,5 @@ Register h3("list_ranks", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace pointer_hops
 }  // namespace users

@@ -2,7 +2,7 @@
 // bias, f8 with scales of blocks, f4 with scales of groups (mxfp4, nvfp4), LoRA's two steps with int8 weights.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace pointer_scales {
 
 // --- vLLM's scaled_mm_kernel: int8, scale_a [M, 1], scale_b [N, 1], bias [N]
 struct MmCfg {
@@ -284,5 +284,5 @@ Register r5("lora_i8", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace pointer_scales
 }  // namespace users

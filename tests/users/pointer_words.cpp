@@ -2,7 +2,7 @@
 // zeros.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace pointer_words {
 
 Array<int32_t> words_of(Env& e, size_t n) {
   return drawn<int32_t>(e, n,
@@ -242,5 +242,5 @@ Job gptq_job(Env& e, bool order) {
 Register r3("gptq_order", [](Env& e) { return gptq_job(e, true); });
 Register r4("gptq_plain", [](Env& e) { return gptq_job(e, false); });
 
-}  // namespace
+}  // namespace pointer_words
 }  // namespace users

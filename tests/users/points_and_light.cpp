@@ -4,7 +4,7 @@
 
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace points_and_light {
 
 struct PointCfg {
   int B = 256, warps = 4;
@@ -359,5 +359,5 @@ Register r3("dual_skin", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace points_and_light
 }  // namespace users

@@ -2,7 +2,7 @@
 // corners lie along an axis, and winding numbers of a surface.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace polygon_cells {
 
 constexpr int kCorners = 8;  // a triangle cut four times has seven at most
 struct Polygon {
@@ -177,5 +177,5 @@ Register q2("winding", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace polygon_cells
 }  // namespace users

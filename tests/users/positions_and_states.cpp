@@ -1,7 +1,7 @@
 // positions_and_states.cpp - attention of odd kinds and recurrences, as people write them who come from Triton.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace positions_and_states {
 
 struct AtCfg {
   int BM = 64, BN = 64, D = 64, P = 64, stages = 2, warps = 4;
@@ -553,5 +553,5 @@ Register r7("solve_tril", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace positions_and_states
 }  // namespace users

@@ -2,7 +2,7 @@
 // chunk.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace powers {
 
 // --- power retention: (q k)^2 as a product of features, of all pairs of blocks of 8 numbers; sums of features and
 // values of each chunk, then attention inside chunks and what earlier chunks' sums add
@@ -216,5 +216,5 @@ Register r2("trapezoid", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace powers
 }  // namespace users

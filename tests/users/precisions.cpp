@@ -2,7 +2,7 @@
 // and updated with random rounding, rows chosen by number, roots and quotients to the bit.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace precisions {
 
 // --- an f32 GEMM on tensor cores: prec 1 = tf32, 2 = three tf32, 3 = three bf16, 4 = six bf16
 struct PartsCfg {
@@ -196,5 +196,5 @@ Register r4("exact_units", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace precisions
 }  // namespace users

@@ -5,7 +5,7 @@
 
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace preparations {
 
 struct RowCfg {
   int B = 1024, warps = 4;
@@ -437,5 +437,5 @@ Register r8("dwt97", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace preparations
 }  // namespace users

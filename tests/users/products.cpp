@@ -4,7 +4,7 @@
 
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace products {
 
 struct MmCfg {
   int BM = 128, BN = 128, BK = 64, stages = 3, warps = 8;
@@ -378,5 +378,5 @@ Register r_shifted("shifted", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace products
 }  // namespace users

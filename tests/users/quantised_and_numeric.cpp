@@ -7,7 +7,7 @@
 
 #include "tests/users/flat_fields.h"
 namespace users {
-namespace {
+namespace quantised_and_numeric {
 float half_at(const std::vector<uint8_t>& b, size_t at) {
   uint16_t w = uint16_t(b[at] | b[at + 1] << 8);
   half h;
@@ -569,5 +569,5 @@ Register r8("mog", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace quantised_and_numeric
 }  // namespace users

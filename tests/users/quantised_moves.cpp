@@ -3,7 +3,7 @@
 // packed.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace quantised_moves {
 
 // --- tokens in the order of their experts, in f8 with a factor per 128 columns; factors column-major for the product
 struct PermuteCfg {
@@ -298,5 +298,5 @@ Register r4("pack_tokens", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace quantised_moves
 }  // namespace users

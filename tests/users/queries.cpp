@@ -5,7 +5,7 @@
 
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace queries {
 
 // --- group by: a program sorts its rows, sums equal keys, and adds every group once to a table in memory (keys of 64
 // bits put in by compare and swap); sums, smallest values and counts
@@ -456,5 +456,5 @@ Register r12("fm_search", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace queries
 }  // namespace users

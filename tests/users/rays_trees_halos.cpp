@@ -5,7 +5,7 @@
 #include "dsl/address.h"
 #include "tests/users/flat_fields.h"
 namespace users {
-namespace {
+namespace rays_trees_halos {
 // --- instant-ngp: rays step through a grid of bits in Morton order; samples are packed one ray behind the other
 Tile spread(Tile x) {  // ten bits, two zeros between
   x = (x * 0x00010001u) & 0xFF0000FFu;
@@ -569,5 +569,5 @@ Register r8("gaussian", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace rays_trees_halos
 }  // namespace users

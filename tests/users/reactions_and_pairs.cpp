@@ -2,7 +2,7 @@
 // neurons.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace reactions_and_pairs {
 
 // --- Gray and Scott's reaction: T steps at a time of a block and its halo; the domain is periodic
 struct GrayCfg {
@@ -328,5 +328,5 @@ Register r5("hodgkin", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace reactions_and_pairs
 }  // namespace users

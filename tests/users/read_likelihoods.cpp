@@ -4,7 +4,7 @@
 
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace read_likelihoods {
 
 // --- likelihood of a read given a haplotype: rows are bases of the read, one after the other; lanes, of the haplotype
 struct PairHmmCfg {
@@ -186,5 +186,5 @@ Register r2("epistasis", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace read_likelihoods
 }  // namespace users

@@ -2,7 +2,7 @@
 // into tiles of pixels, gradients into hashed tables, charges onto a mesh.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace records {
 
 // --- a packed projection taken apart: queries turned by position, keys turned and quantised into pages, values
 // quantised and laid down turned, each head with a factor of its own
@@ -303,5 +303,5 @@ Register r4("pme_spread", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace records
 }  // namespace users

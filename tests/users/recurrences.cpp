@@ -2,7 +2,7 @@
 // the short causal convolution in front of them.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace recurrences {
 
 constexpr float kLog2e = 1.4426950408889634f;
 
@@ -198,5 +198,5 @@ Register r3("short_conv", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace recurrences
 }  // namespace users

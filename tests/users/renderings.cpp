@@ -4,7 +4,7 @@
 
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace renderings {
 
 // --- features of points from hashed grids of many resolutions (instant-ngp): eight corners each, weights trilinear
 struct HashGridCfg {
@@ -300,5 +300,5 @@ Register r4("taa", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace renderings
 }  // namespace users

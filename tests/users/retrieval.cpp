@@ -2,7 +2,7 @@
 // keys a window of queries looks at (SnapKV), sums over a Gaussian kernel, pairs of a ranked list (LambdaRank).
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace retrieval {
 
 constexpr float kLog2e = 1.4426950408889634f;
 
@@ -260,5 +260,5 @@ Register r5("lambda_rank", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace retrieval
 }  // namespace users

@@ -4,7 +4,7 @@
 
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace routings {
 
 // --- experts by groups: only those of the groups whose two best experts are strongest may be chosen
 struct GroupsTopCfg {
@@ -269,5 +269,5 @@ Register r4("policy", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace routings
 }  // namespace users

@@ -2,7 +2,7 @@
 // labels to be left out, cross entropy over a vocabulary in parts, joined encodings packed, pictures made smaller.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace row_variants {
 
 // --- generalised Jensen-Shannon divergence of log-probabilities, its gradient beside it; beta of 0 and 1 are the two
 // Kullback-Leibler divergences. Rows whose label is to be ignored have a gradient of 0.
@@ -360,5 +360,5 @@ Register r4("cubic_aa", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace row_variants
 }  // namespace users

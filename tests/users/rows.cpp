@@ -4,7 +4,7 @@
 #include "tests/users/use.h"
 
 namespace users {
-namespace {
+namespace rows {
 
 // --- layer norm, forward and backward (two kernels)
 struct LnCfg {
@@ -357,5 +357,5 @@ Register r22("embedding_bag", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace rows
 }  // namespace users

@@ -2,7 +2,7 @@
 // upwards, downwards, at a distance that is known at launch, beside each other, through pointers and by number.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace rows_in_place {
 struct LineCfg {
   int B = 128, warps = 4;
 };
@@ -126,5 +126,5 @@ Register r5("chain_rows", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace rows_in_place
 }  // namespace users

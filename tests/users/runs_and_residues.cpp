@@ -2,7 +2,7 @@
 // residues, a generator of several recurrences, edges of blocks of video, communities of graphs.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace runs_and_residues {
 
 // Runs of equal keys and the sum of each, in one pass: (status, heads, sum since the last head) in one word a tile.
 struct RunCfg {
@@ -468,5 +468,5 @@ Register louvain_case("louvain", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace runs_and_residues
 }  // namespace users

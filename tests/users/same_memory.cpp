@@ -4,7 +4,7 @@
 #include "dsl/address.h"
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace same_memory {
 
 // --- two buffers that change places in a loop: every pass reads what the pass before wrote
 struct Pass {
@@ -202,5 +202,5 @@ Register s6("between_stores", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace same_memory
 }  // namespace users

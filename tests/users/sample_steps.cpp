@@ -2,7 +2,7 @@
 // diffusion along a front, and pitch from differences of a frame with itself.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace sample_steps {
 
 // --- normalised least mean squares: every channel adapts its 48 taps from sample to sample
 struct Lms {
@@ -241,5 +241,5 @@ Register q3("yin", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace sample_steps
 }  // namespace users

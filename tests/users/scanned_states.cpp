@@ -3,7 +3,7 @@
 // walks.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace scanned_states {
 
 // --- attention with one learned query a head as a scan of (maximum, sum, weighted values); every prefix is projected
 struct PrefixCfg {
@@ -269,5 +269,5 @@ Register r4("round_cache", [](Env& e) {
   };
   return j;
 });
-}  // namespace
+}  // namespace scanned_states
 }  // namespace users

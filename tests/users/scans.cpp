@@ -4,7 +4,7 @@
 #include "tests/users/use.h"
 
 namespace users {
-namespace {
+namespace scans {
 
 // --- top k of each row by repeated argmax; sort by a bitonic network
 struct TopCfg {
@@ -281,5 +281,5 @@ Register r18("fft", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace scans
 }  // namespace users

@@ -1,7 +1,7 @@
 // scans_of_tiles.cpp - scans of several tiles and of three dims, long filters as products, filtered scores.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace scans_of_tiles {
 
 struct ScCfg {
   int BT = 32, BD = 32, N = 16, warps = 4, stages = 2;
@@ -350,5 +350,5 @@ Register r6("multi_token", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace scans_of_tiles
 }  // namespace users

@@ -4,7 +4,7 @@
 
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace schemes {
 
 // --- FDTD: the electric field of a box from the curl of the magnetic one, three components at once, in place
 struct FdtdCfg {
@@ -332,5 +332,5 @@ Register r5("svd", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace schemes
 }  // namespace users

@@ -6,7 +6,7 @@
 
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace searches {
 
 // --- the 8 nearest points of a set for every query: a block of distances is searched only while it has a nearer one
 struct NearestCfg {
@@ -377,5 +377,5 @@ Register r6("rays", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace searches
 }  // namespace users

@@ -2,7 +2,7 @@
 // (`rows % M`, `min(rows, M - 1)`), are looked at when the next round comes to rows that are there.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace second_rounds {
 
 struct RoundCfg {
   int BM = 64, BN = 32, BK = 32, wraps = 1;
@@ -52,5 +52,5 @@ Job two_rounds(Env& e, bool wraps) {
 Register r1("rounds_wrapped", [](Env& e) { return two_rounds(e, true); });
 Register r2("rounds_clamped", [](Env& e) { return two_rounds(e, false); });
 
-}  // namespace
+}  // namespace second_rounds
 }  // namespace users

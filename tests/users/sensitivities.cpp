@@ -1,7 +1,7 @@
 // sensitivities.cpp - prices of options with their slopes, and means of samples drawn again and again.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace sensitivities {
 
 // --- prices of options after Black and Scholes, calls and puts, with delta, gamma, vega and theta
 struct GreeksCfg {
@@ -105,5 +105,5 @@ Register r2("boot", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace sensitivities
 }  // namespace users

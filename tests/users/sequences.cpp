@@ -4,7 +4,7 @@
 
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace sequences {
 constexpr float kLog2e = 1.44269504f;
 
 // --- causal attention that forgets: every token has a gate, scores fall by the sum of log gates between the two
@@ -352,5 +352,5 @@ Register r6("gelu_gate", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace sequences
 }  // namespace users

@@ -2,7 +2,7 @@
 // while running, logits made ready to draw from, tokens sent to experts, values packed on their way out.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace served_rows {
 
 // --- BGMV: every token has an adapter of its own (or none), rank R; y += scale * (x A^T) B^T
 struct BgmvCfg {
@@ -308,5 +308,5 @@ Register r7("glu_f8", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace served_rows
 }  // namespace users

@@ -2,7 +2,7 @@
 // to experts and brought back.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace served_tables {
 
 // --- a page allocator (SGLang): every request grows from pre_lens to seq_lens tokens. A program sums what the requests
 // in front of it take, then writes its tokens' places in three parts: what is left of the last page, whole pages, the
@@ -200,5 +200,5 @@ Register a2("ep_scatter", [](Env& e) {
   };
   return j;
 });
-}  // namespace
+}  // namespace served_tables
 }  // namespace users

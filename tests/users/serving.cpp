@@ -4,7 +4,7 @@
 
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace serving {
 
 constexpr float kLog2e = 1.4426950408889634f;
 
@@ -281,5 +281,5 @@ Register r3("draft_decode", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace serving
 }  // namespace users

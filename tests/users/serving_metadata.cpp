@@ -3,7 +3,7 @@
 #include "dsl/address.h"
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace serving_metadata {
 
 // --- where the keys of each request lie, one request behind the other: a loop whose length is found in memory
 struct SlotCfg {
@@ -218,5 +218,5 @@ Register r5("block_tables", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace serving_metadata
 }  // namespace users

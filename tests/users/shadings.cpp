@@ -2,7 +2,7 @@
 // lights sorted into tiles of the screen, an edge-aware wavelet filter (SVGF), blocks of BC7, colours through a table.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace shadings {
 
 struct RowCfg {
   int B = 256, warps = 4;
@@ -449,5 +449,5 @@ Register r6("lut3d", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace shadings
 }  // namespace users

@@ -2,7 +2,7 @@
 // model.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace shapes_and_clouds {
 
 using V3 = std::array<Tile, 3>;
 V3 minus(const V3& a, const V3& b) { return {a[0] - b[0], a[1] - b[1], a[2] - b[2]}; }
@@ -257,5 +257,5 @@ Register r3("icp", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace shapes_and_clouds
 }  // namespace users

@@ -2,7 +2,7 @@
 // (CUDASW++), a lane each; elements taken apart into planes of bits for compression (bitshuffle), and back.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace short_numbers {
 
 // --- Smith-Waterman with affine gaps: a lane per sequence of the database, which is stored position by position; eight
 // rows of the query at a time stay in registers, what the strip above left comes from memory
@@ -145,5 +145,5 @@ Register r2("bitshuffle", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace short_numbers
 }  // namespace users

@@ -5,7 +5,7 @@
 
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace signals {
 
 // --- a biquad over every channel, forth and then back over its own output: the recurrence is a scan of affine maps
 struct BiquadCfg {
@@ -544,5 +544,5 @@ Register r8("eigen3", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace signals
 }  // namespace users

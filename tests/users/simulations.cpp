@@ -5,7 +5,7 @@
 #include "tests/users/use.h"
 
 namespace users {
-namespace {
+namespace simulations {
 
 // --- n-body: a program moves BM bodies; all others pass by in tiles
 struct BodyCfg {
@@ -302,5 +302,5 @@ Register r6("smith_waterman", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace simulations
 }  // namespace users

@@ -2,7 +2,7 @@
 // different times, arrays that every element has for itself, tables, records, numbers that are counted and tried.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace single_elements {
 
 // --- Kepler's equation E - e sin E = M by Newton's method, for as many steps as each orbit needs
 struct OrbitCfg {
@@ -312,5 +312,5 @@ Register r6("best_fit", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace single_elements
 }  // namespace users

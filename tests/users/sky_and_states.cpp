@@ -4,7 +4,7 @@
 
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace sky_and_states {
 
 // --- brute-force dedispersion: for every trial and moment the sum over channels, each as late as the trial says; 8-bit
 // samples [channels, T], unwanted channels are left out by a mask
@@ -164,5 +164,5 @@ Register r2("pauli", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace sky_and_states
 }  // namespace users

@@ -2,7 +2,7 @@
 // one row, a grid that walks an array. Their time is latency.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace small_launches {
 
 struct RowCfg {
   int BLOCK = 4096, warps = 0, programs = 132;
@@ -199,5 +199,5 @@ Register r5("gemv4", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace small_launches
 }  // namespace users

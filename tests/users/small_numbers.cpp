@@ -2,7 +2,7 @@
 // numbers, filters of states of six numbers.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace small_numbers {
 
 // --- number theoretic transforms of N numbers modulo 998244353, one program each
 constexpr uint32_t kPrime = 998244353;
@@ -199,5 +199,5 @@ Register r3("kalman", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace small_numbers
 }  // namespace users

@@ -4,7 +4,7 @@
 
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace small_oddities {
 struct Cfg {
   int B = 64, warps = 1;
 };
@@ -363,5 +363,5 @@ Register r6("small_orders", [](Env& e) {
   };
   return j;
 });
-}  // namespace
+}  // namespace small_oddities
 }  // namespace users

@@ -2,7 +2,7 @@
 // 8 x 8 x 8 voxels, keys of cells in order with what belongs to them, the closest pair of points.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace small_solids {
 
 struct BatchCfg {
   int B = 32, warps = 4;
@@ -289,5 +289,5 @@ Register r4("closest_pair", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace small_solids
 }  // namespace users

@@ -3,7 +3,7 @@
 // sequence whose rows subtract attention over the rows before them (DeltaFormer).
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace solvers {
 
 struct RowCfg {
   int B = 128, warps = 4;
@@ -473,5 +473,5 @@ Register r6("deltaformer", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace solvers
 }  // namespace users

@@ -2,7 +2,7 @@
 // a frame a lane; and LZ77, all bytes of a block at once by pointers that jump.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace sounds_and_copies {
 
 // --- sound: after every 64 samples five bits say how many low bits a residual keeps; its upper ones are a number of
 // zeros. The prediction is a sum over the eight samples before
@@ -234,5 +234,5 @@ Register r2("lz_pointers", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace sounds_and_copies
 }  // namespace users

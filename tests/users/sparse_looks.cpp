@@ -2,7 +2,7 @@
 // indexer, latent rows chosen token by token, tiles of video, keys wider than values, pages of 8 bits.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace sparse_looks {
 
 constexpr float kLog2e = 1.4426950408889634f;
 
@@ -518,5 +518,5 @@ Register r6("pages8", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace sparse_looks
 }  // namespace users

@@ -1,7 +1,7 @@
 // sparse_rows.cpp - rows of sparse matrices: a product with a vector in equal shares, products of two by sorting.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace sparse_rows {
 
 // --- a sparse matrix times a vector in equal shares of rows and entries (merge path): every lane finds where its share
 // begins, walks it, and hands what is left of its last row on
@@ -152,5 +152,5 @@ Register r2("spgemm", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace sparse_rows
 }  // namespace users

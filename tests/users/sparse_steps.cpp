@@ -2,7 +2,7 @@
 // blocks of 3 x 3, ranks pulled along edges, communities that follow their neighbours.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace sparse_steps {
 
 struct RowCfg {
   int B = 128, warps = 4;
@@ -210,5 +210,5 @@ Register r4("follow", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace sparse_steps
 }  // namespace users

@@ -5,7 +5,7 @@
 
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace spectra {
 
 // --- FFT of 256 points in half precision: x[16 a + b] -> X[c + 16 d] = sum_b w256^(b c) w16^(b d) sum_a x w16^(a c)
 struct SpectrumCfg {
@@ -200,5 +200,5 @@ Register r3("triangle", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace spectra
 }  // namespace users

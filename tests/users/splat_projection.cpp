@@ -2,7 +2,7 @@
 // covariances to those of means, rotations and scales.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace splat_projection {
 
 struct ProjectionCfg {
   int B = 128, warps = 4;
@@ -198,5 +198,5 @@ Register r1("projection_bwd", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace splat_projection
 }  // namespace users

@@ -2,7 +2,7 @@
 // every token.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace stable_states {
 
 // --- gradients of the summed decays inside a chunk (Mamba-2), without differences of large sums: products of rows and
 // columns of a chunk, weighed, summed along rows behind every column, then over rows; blocks behind the diagonal are 0
@@ -204,5 +204,5 @@ Register s2("delta_product", [](Env& e) {
   };
   return j;
 });
-}  // namespace
+}  // namespace stable_states
 }  // namespace users

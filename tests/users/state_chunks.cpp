@@ -2,7 +2,7 @@
 // one hands to the next, what a chunk makes of both; and the same models one token at a time, with states in a pool.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace state_chunks {
 
 // --- Mamba-2 in three kernels. x [B, T, H, P], b, c [B, T, G, N], decays summed inside each chunk of Q: a [B, H, T]
 struct ChunkCfg {
@@ -314,5 +314,5 @@ Register r4("delta_chunks", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace state_chunks
 }  // namespace users

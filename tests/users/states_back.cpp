@@ -2,7 +2,7 @@
 // matrix moves.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace states_back {
 
 // --- gradients of a selective scan (Mamba): a program a channel, chunks from the last to the first, states by two
 // scans of pairs, one in each direction; what is shared by channels is added up by atomics
@@ -432,5 +432,5 @@ Register r4("rwkv7_bwd", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace states_back
 }  // namespace users

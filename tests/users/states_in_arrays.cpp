@@ -3,7 +3,7 @@
 // (autocorrelation).
 #include "tests/users/flat_fields.h"
 namespace users {
-namespace {
+namespace states_in_arrays {
 // --- Lorenz 96: N coupled numbers a lane, four stages a step, float64
 constexpr int kN = 20;
 auto lorenz = kernel("user_lorenz96", [](const FlatCfg& c, Ptr<double> state, F64 force, F64 dt, I32 steps, I32 n) {
@@ -248,5 +248,5 @@ Register r4("autocorrelation", [](Env& e) {
   };
   return j;
 });
-}  // namespace
+}  // namespace states_in_arrays
 }  // namespace users

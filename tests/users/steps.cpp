@@ -3,7 +3,7 @@
 #include "dsl/address.h"
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace steps {
 
 constexpr float kLog2e = 1.4426950408889634f;
 
@@ -340,5 +340,5 @@ Register r5("splines", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace steps
 }  // namespace users

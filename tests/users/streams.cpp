@@ -1,7 +1,7 @@
 // streams.cpp - what comes in a stream: digits behind a look-back, marks of a text, numbers of any number of bits.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace streams {
 
 // --- one pass of onesweep: digits of a block ranked, their starts found by looking back, keys and payloads scattered
 struct OnesweepCfg {
@@ -245,5 +245,5 @@ Register r3("gorilla", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace streams
 }  // namespace users

@@ -5,7 +5,7 @@
 
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace suffixes_and_sets {
 
 // --- suffix arrays by doubling: ranks of 2^k letters and of what lies 2^k further are sorted as one number with the
 // place below them, until all ranks differ; then the letters that neighbours have in common. A text per program
@@ -299,5 +299,5 @@ Register r2("roaring", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace suffixes_and_sets
 }  // namespace users

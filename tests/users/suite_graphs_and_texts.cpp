@@ -5,7 +5,7 @@
 
 #include "tests/users/flat_fields.h"
 namespace users {
-namespace {
+namespace suite_graphs_and_texts {
 // --- connected components as ECL-CC finds them: edges hook the larger root under the smaller one, paths are halved
 Tile representative(Ptr<int32_t> parent, Tile v, const Tile& active) {
   Tile prev = v, cur = load(parent + v, {.mask = active, .cache = Cache::volatile_});
@@ -532,5 +532,5 @@ Register r8("gibbs", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace suite_graphs_and_texts
 }  // namespace users

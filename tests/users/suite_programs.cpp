@@ -2,7 +2,7 @@
 // 64-bit block cipher of bit permutations, ranks of lists, recursive Gaussians, particles in boxes, speckles removed.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace suite_programs {
 
 // --- MD5 of keys that are counted up: a key of 8 letters an element; finds the one whose digest is asked for
 struct KeyCfg {
@@ -604,5 +604,5 @@ Register r8("srad", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace suite_programs
 }  // namespace users

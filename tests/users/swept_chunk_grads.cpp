@@ -3,7 +3,7 @@
 // and w from states. Tiles, warps and stages are fields; gate and dw say which of the variants it is.
 #include "tests/users/swept_chunks.h"
 namespace users {
-namespace {
+namespace swept_chunk_grads {
 
 // --- gradients of q, k, w and g of a chunk and a block of keys, from the states and their gradients
 auto dqkwg =
@@ -275,5 +275,5 @@ Register r4("delta_dh", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace swept_chunk_grads
 }  // namespace users

@@ -3,7 +3,7 @@
 // Tiles, warps and stages are fields.
 #include "tests/users/swept_chunks.h"
 namespace users {
-namespace {
+namespace swept_chunk_states {
 
 // --- states in front of chunks, a gate for each row: h = e^(g of the last row) h + k' (e^(g last - g) v)
 auto gated_h = kernel("user_gated_h", [](const FlaCfg& c, Ptr<const bfloat16> k, Ptr<const bfloat16> v, Ptr<bfloat16> h,
@@ -266,5 +266,5 @@ Register r4("wy_uw", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace swept_chunk_states
 }  // namespace users

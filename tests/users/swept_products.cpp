@@ -3,7 +3,7 @@
 #include "dsl/address.h"
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace swept_products {
 
 struct SweptCfg {
   int BM = 128, BN = 128, BK = 64, stages = 3, warps = 8, programs = 132, group = 8, parts = 8;
@@ -289,5 +289,5 @@ Register r6("swept_chain", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace swept_products
 }  // namespace users

@@ -3,7 +3,7 @@
 // [B, T, H, K], v, o [B, T, H, V]; columns of values and blocks of keys are split over programs.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace swept_recurrences {
 
 struct StepsCfg {
   int K = 128, V = 128, H = 32, BK = 64, BV = 64, stages = 3, warps = 1;
@@ -249,5 +249,5 @@ Register r3("rec_delta", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace swept_recurrences
 }  // namespace users

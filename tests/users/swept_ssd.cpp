@@ -3,7 +3,7 @@
 // b and c [B, T, G, N], sums of decays and steps by chunk [B, H, chunks, L], states [B, chunks, H, P, N].
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace swept_ssd {
 
 struct SsdCfg {
   int BM = 64, BN = 64, BK = 32, stages = 4, warps = 4, BD = 128;
@@ -351,5 +351,5 @@ Register r5("ssd_scan", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace swept_ssd
 }  // namespace users

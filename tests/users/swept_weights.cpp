@@ -2,7 +2,7 @@
 // with every tile size, the number of warps and of stages as a field.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace swept_weights {
 
 struct WeightsCfg {
   int BM = 64, BN = 128, BK = 64, stages = 3, warps = 4;
@@ -267,5 +267,5 @@ Register r5("swept_moe", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace swept_weights
 }  // namespace users

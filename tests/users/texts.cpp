@@ -4,7 +4,7 @@
 
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace texts {
 
 // --- SHA-256 of many messages of whole blocks of 64 bytes, one a lane
 struct ShaCfg {
@@ -304,5 +304,5 @@ Register r4("runs", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace texts
 }  // namespace users

@@ -2,7 +2,7 @@
 // gradients, a threshold.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace textures {
 
 // --- CIEDE2000 between two images of interleaved bytes
 struct DeltaCfg {
@@ -267,5 +267,5 @@ Register r4("hog", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace textures
 }  // namespace users

@@ -2,7 +2,7 @@
 // take pages in turn, draw a ticket when they are done, and the last one merges what all have left.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace ticketed_latents {
 
 struct LatentCfg {
   int H = 16, page = 64, C = 512, R = 64, splits = 8, merged = 64;  // heads of a program, rows of a page, numbers of a key
@@ -96,5 +96,5 @@ Register r1("ticket_latents", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace ticketed_latents
 }  // namespace users

@@ -2,7 +2,7 @@
 // shares of the last wave that neighbours put together, parts of a sum that whoever comes last adds.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace tile_schedules {
 
 // --- one loop over the blocks of all tiles of a program; a tile begins and ends where the counter of blocks does
 struct FlatCfg {
@@ -207,5 +207,5 @@ Register r3("last_adds", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace tile_schedules
 }  // namespace users

@@ -3,7 +3,7 @@
 // of 4 bits into pages of a cache.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace token_choices {
 
 // --- bitonic sort of rows of keys with their places, longer than a block: steps across blocks one launch each, those
 // inside a block together
@@ -344,5 +344,5 @@ Register r5("keys4_pages", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace token_choices
 }  // namespace users

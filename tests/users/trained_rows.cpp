@@ -3,7 +3,7 @@
 // weights.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace trained_rows {
 
 // --- cross entropy, label smoothing, z-loss: loss and the logits' gradient in place, two passes over a row
 struct LossCfg {
@@ -310,5 +310,5 @@ Register r5("clip_average", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace trained_rows
 }  // namespace users

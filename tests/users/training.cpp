@@ -4,7 +4,7 @@
 #include "tests/users/use.h"
 
 namespace users {
-namespace {
+namespace training {
 
 // --- AdamW: moments and master weights in f32, gradients in bf16, the model's weights written as bf16
 struct AdamCfg {
@@ -287,5 +287,5 @@ Register r6("running", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace training
 }  // namespace users

@@ -3,7 +3,7 @@
 #include "dsl/address.h"
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace training_bytes {
 
 // --- gradients of experts' weights from e4m3: tokens lie side by side in both operands, factors for every 128 of them
 // and each row of either
@@ -268,5 +268,5 @@ Register r4("shards", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace training_bytes
 }  // namespace users

@@ -3,7 +3,7 @@
 // a key of its own.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace training_ports {
 
 // --- total variation distance of rows; ignored labels have neither loss nor gradient; the loss per element or per row
 struct TvdCfg {
@@ -236,5 +236,5 @@ Register r6("comba_plain", [](Env& e) {
   return e.big ? memory(e, c, 4, 8192, 8, 8, 128) : memory(e, c, 3, 7, 2, 2, 16);
 });
 
-}  // namespace
+}  // namespace training_ports
 }  // namespace users

@@ -2,7 +2,7 @@
 // state-space model (Mamba-2).
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace transitions {
 
 constexpr float kLog2e = 1.4426950408889634f;
 
@@ -153,5 +153,5 @@ Register r2("ssd_bwd", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace transitions
 }  // namespace users

@@ -5,7 +5,7 @@
 
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace trees {
 
 // --- a forest: samples go down every tree until they meet a leaf; the class with most votes, and the mean of values
 struct ForestCfg {
@@ -341,5 +341,5 @@ Register r4("cross_sections", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace trees
 }  // namespace users

@@ -4,7 +4,7 @@
 
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace triangles {
 
 // --- Cholesky of a large matrix in one launch: programs draw tiles from a counter, wait until what they need of their
 // rows and columns is done, and say so when they are
@@ -444,5 +444,5 @@ Register r7("refine", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace triangles
 }  // namespace users

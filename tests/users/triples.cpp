@@ -2,7 +2,7 @@
 // of blocks, systems solved and networks trained on the way.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace triples {
 
 constexpr float kLog2e = 1.4426950408889634f;
 
@@ -368,5 +368,5 @@ Register r5("lact", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace triples
 }  // namespace users

@@ -4,7 +4,7 @@
 
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace turned_matrices {
 
 struct MatrixCfg {
   int P = 4, N = 16, warps = 4;
@@ -262,5 +262,5 @@ Register r4("real_pair", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace turned_matrices
 }  // namespace users

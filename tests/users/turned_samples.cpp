@@ -2,7 +2,7 @@
 // back.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace turned_samples {
 
 // --- overlap-save: blocks of 1024 samples turned by radix 4, multiplied by a spectrum, turned back; half is kept
 struct SaveCfg {
@@ -70,5 +70,5 @@ Register r1("overlap_save", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace turned_samples
 }  // namespace users

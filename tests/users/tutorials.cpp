@@ -4,7 +4,7 @@
 
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace tutorials {
 
 // --- a product through tiles of pointers, programs in groups of rows, leaky relu behind it; any strides
 struct PointerGemmCfg {
@@ -293,5 +293,5 @@ Register r4("ticket_gemm", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace tutorials
 }  // namespace users

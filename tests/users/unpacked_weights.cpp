@@ -2,7 +2,7 @@
 // by a third dim, f8 blocks with scales, experts by sorted tokens.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace unpacked_weights {
 
 struct QmCfg {
   int BM = 64, BN = 64, BK = 64, G = 128, stages = 3, warps = 4, way = 0;
@@ -181,5 +181,5 @@ Job moe_job(Env& e, int way) {
 Register r4("moe_pointers", [](Env& e) { return moe_job(e, 0); });
 Register r5("moe_gather", [](Env& e) { return moe_job(e, 1); });
 
-}  // namespace
+}  // namespace unpacked_weights
 }  // namespace users

@@ -5,7 +5,7 @@
 
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace unusual_orders {
 
 // --- y[t] = a[t] y[t + 1] + b[t] from the end, block by block, in f64; the running extremes with it
 struct Back {
@@ -386,5 +386,5 @@ Register o8("far_places", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace unusual_orders
 }  // namespace users

@@ -2,7 +2,7 @@
 // orders of a matrix in 8 bits from one read, gradients of an embedding from a sorted list.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace updates {
 
 // --- Adam on weights of 16 bits without a master copy: rounded up or down at random, so that small steps count
 struct RoundCfg {
@@ -282,5 +282,5 @@ Register r5("table_grad", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace updates
 }  // namespace users

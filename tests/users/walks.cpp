@@ -4,7 +4,7 @@
 
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace walks {
 
 // --- nearest neighbours by a walk over a graph (CAGRA): the best candidate not visited hands in its neighbours; a
 // query a program, candidates as 64-bit keys: distance, number, visited
@@ -456,5 +456,5 @@ Register r5("count_triangles", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace walks
 }  // namespace users

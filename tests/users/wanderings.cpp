@@ -2,7 +2,7 @@
 // with div and mod of flat places, paths of a hidden Markov model, words of strings counted and hashed.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace wanderings {
 
 struct LaneCfg {
   int B = 128, warps = 4;
@@ -250,5 +250,5 @@ Register r4("hmm_forward", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace wanderings
 }  // namespace users

@@ -2,7 +2,7 @@
 // list of sales by shop.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace weighted_counts {
 
 // --- power spectrum by shells of |k|, from the half of a transform of real numbers [N, N, N/2+1] (re, im): every
 // element adds its |F|^2 (twice, but for planes kz = 0 and N/2) to shell round(|k|).
@@ -119,5 +119,5 @@ Register r2("sales", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace weighted_counts
 }  // namespace users

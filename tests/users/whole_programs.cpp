@@ -2,7 +2,7 @@
 // with walls, a radix sort of 64-bit keys, barrier options, structural similarity with its gradient.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace whole_programs {
 
 // --- conjugate gradients (f64): sparse rows and p.Ap, then x and r with r.r, then p; the scalars stay on the device
 struct CgCfg {
@@ -378,5 +378,5 @@ Register r5("ssim_both", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace whole_programs
 }  // namespace users

@@ -2,7 +2,7 @@
 // counted on both strands; and what else people look up: shadows, cities near by, what volatility a price implies.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace whole_words {
 
 struct LaneCfg {
   int B = 128, warps = 4;
@@ -214,5 +214,5 @@ Register r3("kmers", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace whole_words
 }  // namespace users

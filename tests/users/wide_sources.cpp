@@ -1,7 +1,7 @@
 // wide_sources.cpp - operands of products that are computed from wider numbers on the way.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace wide_sources {
 struct WideCfg {
   int BM = 64, BN = 64, BK = 32, warps = 4, stages = 3;
 };
@@ -85,5 +85,5 @@ Job wide_job(Env& e, int which) {
 Register r1("wide_pointers", [](Env& e) { return wide_job(e, 0); });
 Register r2("wide_views", [](Env& e) { return wide_job(e, 1); });
 Register r3("decayed_keys", [](Env& e) { return wide_job(e, 2); });
-}  // namespace
+}  // namespace wide_sources
 }  // namespace users

@@ -1,7 +1,7 @@
 // widths_of_heads.cpp - attention and its gradients, linear attention in chunks: heads of any width.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace widths_of_heads {
 
 struct DiCfg {
   int BM = 64, BN = 64, D = 96, DV = 64, stages = 2, warps = 4, way = 0;
@@ -184,5 +184,5 @@ Register r2("gla_any", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace widths_of_heads
 }  // namespace users

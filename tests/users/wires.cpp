@@ -4,7 +4,7 @@
 
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace wires {
 
 // --- JPEG, 4:2:0: coefficients in zigzag order to interleaved RGB: factors, the inverse transform, chroma spread,
 // colours
@@ -437,5 +437,5 @@ Register r5("turbo", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace wires
 }  // namespace users

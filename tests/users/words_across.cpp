@@ -2,7 +2,7 @@
 // product, and values behind scores.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace words_across {
 
 // --- C = op(A) op(B)
 struct OrderCfg {
@@ -94,5 +94,5 @@ Register v1("words_values", [](Env& e) { return values_of(e, {}); });
 Register v2("words_values_64", [](Env& e) { return values_of(e, {64, 32, 64}); });
 Register v3("words_values_deep", [](Env& e) { return values_of(e, {64, 64, 64}); });
 
-}  // namespace
+}  // namespace words_across
 }  // namespace users

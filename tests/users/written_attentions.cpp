@@ -2,7 +2,7 @@
 // of rows and keys, heads padded to a power of two, and nothing said of warps and stages.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace written_attentions {
 
 struct WrittenAttentionCfg {
   int BM = 128, BN = 64, D = 128;
@@ -376,5 +376,5 @@ Register r6("slopes_floats", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace written_attentions
 }  // namespace users

@@ -1,7 +1,7 @@
 // written_layers.cpp - convolutions and sparse products as people write them who know another language for tiles.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace written_layers {
 
 struct WrittenLayerCfg {
   int BM = 128, BN = 128, BK = 64;
@@ -133,5 +133,5 @@ Register r3("block_rows", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace written_layers
 }  // namespace users

@@ -2,7 +2,7 @@
 // programs put in groups of rows by hand, rows past the end wrapped around, and nothing said of warps and stages.
 #include "tests/users/use.h"
 namespace users {
-namespace {
+namespace written_products {
 
 struct WrittenCfg {
   int BM = 128, BN = 128, BK = 64, G = 8;
@@ -472,5 +472,5 @@ Register r13("any_stride", [](Env& e) {
   return j;
 });
 
-}  // namespace
+}  // namespace written_products
 }  // namespace users

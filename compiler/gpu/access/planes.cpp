@@ -81,6 +81,22 @@ class Polynomial {
     }
     return std::nullopt;
   }
+  /// n times one product `unit` times a product of other values: n and these values.
+  std::optional<std::pair<int64_t, SmallVector<Value>>> multipleOfProduct(const Polynomial& unit) const {
+    if (terms.size() != 1 || unit.terms.size() != 1) return std::nullopt;
+    const auto& [product, factor] = *terms.begin();
+    const auto& [part, divisor] = *unit.terms.begin();
+    if (factor % divisor) return std::nullopt;
+    Product rest(product);
+    for (const void* value : part) {
+      auto found = llvm::find(rest, value);
+      if (found == rest.end()) return std::nullopt;
+      rest.erase(found);
+    }
+    SmallVector<Value> others;
+    for (const void* value : rest) others.push_back(Value::getFromOpaquePointer(value));
+    return std::pair(factor / divisor, std::move(others));
+  }
   /// What a step of one changes of it; null where the value stands in a product with itself.
   std::optional<Polynomial> derivative(Value by) const {
     Polynomial all;
@@ -177,42 +193,104 @@ std::optional<Polynomial> limitOf(Value mask, Value tile, const Facts& facts) {
   return Polynomial::of(limit.getValue());
 }
 
+/// What holds wherever `op` stands: the conditions of the branches that were taken to it.
+SmallVector<Value> conditionsOf(Operation* op) {
+  SmallVector<Value> all;
+  for (; op; op = op->getParentOp()) {
+    auto branch = dyn_cast_or_null<scf::IfOp>(op->getParentOp());
+    if (branch && op->getParentRegion() == &branch.getThenRegion()) all.push_back(branch.getCondition());
+  }
+  for (size_t i = 0; i < all.size(); ++i)
+    if (auto both = all[i].getDefiningOp<arith::AndIOp>()) all.append({both.getLhs(), both.getRhs()});
+  return all;
+}
+
+/// A number that is more than elements of `tile` are apart, for the branch that `access` is in was taken because of it:
+/// where x + 256 - n <= 0 and x is not negative, n is at least 256.
+std::optional<Polynomial> limitOfBranches(Operation* access, Value tile, const Facts& facts) {
+  const Range range = facts.rangeOf(tile);
+  if (range.min < 0) return std::nullopt;
+  auto isPositive = [&](const void* value) { return facts.rangeOf(Value::getFromOpaquePointer(value)).min >= 0; };
+  for (Value condition : conditionsOf(access)) {
+    auto test = condition.getDefiningOp<arith::CmpIOp>();
+    if (!test || test.getPredicate() != arith::CmpIPredicate::sle || !matchPattern(test.getRhs(), m_Zero())) continue;
+    const auto sum = Polynomial::of(test.getLhs());
+    if (!sum) continue;
+    int64_t least = 0;
+    std::optional<Polynomial> limit;
+    bool isKnown = true;
+    for (const auto& [product, factor] : sum->terms) {
+      if (product.empty())
+        least = factor;
+      else if (factor == -1 && product.size() == 1 && !limit)
+        limit.emplace().terms[product] = 1;
+      else
+        isKnown &= factor > 0 && llvm::all_of(product, isPositive);
+    }
+    if (limit && isKnown && range.max < least) return limit;
+  }
+  return std::nullopt;
+}
+
+/// Two accesses of the same elements in the same order, from different starts on.
+struct Planes {
+  Place first;
+  Polynomial apart;
+  int64_t factor = 0;                ///< of the tile of indices
+  std::optional<Polynomial> limit;   ///< of the indices
+};
+std::optional<Planes> planesOf(Operation* access, Operation* other, const Facts& facts) {
+  auto x = placeOf(access);
+  const auto y = placeOf(other);
+  if (!x || !y || x->root != y->root || x->offsets != y->offsets || x->mask != y->mask) return std::nullopt;
+  const auto places = multipleOf(x->offsets);
+  if (!places) return std::nullopt;
+  auto apart = y->start.plus(x->start, -1);
+  if (!apart) return std::nullopt;
+  auto limit = x->mask ? limitOf(x->mask, places->of, facts) : std::nullopt;
+  if (!limit) limit = limitOfBranches(access, places->of, facts);
+  return Planes{std::move(*x), std::move(*apart), std::abs(places->factor), std::move(limit)};
+}
+
 }  // namespace
 
+SmallVector<Value> otherPlanesUnlessZero(Operation* access, Operation* other, const Facts& facts) {
+  const auto planes = planesOf(access, other, facts);
+  if (!planes || !planes->limit) return {};
+  auto distance = planes->apart.multipleOfProduct(*planes->limit);
+  if (!distance || std::abs(distance->first) < planes->factor) return {};
+  return std::move(distance->second);
+}
+
 bool areOtherPlanes(Operation* access, Operation* other, Operation* earlier, const Facts& facts) {
-  const auto x = placeOf(access), y = placeOf(other);
-  if (!x || !y || x->root != y->root || x->offsets != y->offsets || x->mask != y->mask) return false;
-  const auto places = multipleOf(x->offsets);
-  if (!places) return false;
-  auto apart = y->start.plus(x->start, -1);
-  if (!apart) return false;
+  const auto planes = planesOf(access, other, facts);
+  if (!planes) return false;
+  const auto& [x, apart, factor, limit] = *planes;
   auto loop = dyn_cast_if_present<scf::ForOp>(earlier);
   auto stays = [&](Value v) { return loop.isDefinedOutsideOfLoop(v); };
-  if (earlier && (!loop || access->getParentOp() != earlier || other->getParentOp() != earlier || !stays(x->root) ||
-                  !stays(x->offsets) || (x->mask && !stays(x->mask))))
+  if (earlier && (!loop || access->getParentOp() != earlier || other->getParentOp() != earlier || !stays(x.root) ||
+                  !stays(x.offsets) || (x.mask && !stays(x.mask))))
     return false;
-  const int64_t factor = std::abs(places->factor);
   // Fields of records of any number of elements.
-  if (const auto field = apart->constant(); field && *field % factor != 0 && (!earlier || x->start.all(stays)))
+  if (const auto field = apart.constant(); field && *field % factor != 0 && (!earlier || x.start.all(stays)))
     return true;
-  const auto limit = x->mask ? limitOf(x->mask, places->of, facts) : std::nullopt;
   if (!limit) return false;
   // Elements are up to (limit - 1) * factor apart. Where they are `units` limits and `rest` more, a limit of 1 or more
   // is enough for all.
-  auto isEnough = [&](int64_t units, int64_t rest) {
+  auto isEnough = [factor = factor](int64_t units, int64_t rest) {
     return std::abs(units) >= factor && std::abs(units) > std::abs(rest);
   };
   if (!earlier) {
-    const auto distance = apart->inUnitsOf(*limit);
+    const auto distance = apart.inUnitsOf(*limit);
     return distance && isEnough(distance->first, distance->second);
   }
   APInt step;
   if (!matchPattern(loop.getStep(), m_ConstantInt(&step))) return false;
   auto staysButForCounter = [&](Value v) { return v == loop.getInductionVar() || stays(v); };
-  if (!limit->all(stays) || !x->start.all(staysButForCounter) || !apart->all(stays)) return false;
-  const auto moved = x->start.derivative(loop.getInductionVar());
+  if (!limit->all(stays) || !x.start.all(staysButForCounter) || !apart.all(stays)) return false;
+  const auto moved = x.start.derivative(loop.getInductionVar());
   if (!moved || !moved->all(stays)) return false;
-  const auto distance = apart->inUnitsOf(*limit), pace = moved->inUnitsOf(*limit);
+  const auto distance = apart.inUnitsOf(*limit), pace = moved->inUnitsOf(*limit);
   if (!distance || !pace || pace->second != 0) return false;
   if (pace->first == 0) return isEnough(distance->first, distance->second);
   // Any number of iterations from one on: the nearest is where the distance and the way of the loop cancel, or beside.

@@ -370,13 +370,15 @@ static void storePlaced(Emitter& e, PutOp op, Value values, Value indices) {
   }
 }
 
-// What is put into lies in shared memory, values go over it, and the result is read. Threads wait in between; pairs
-// that never meet have no order.
+// What is put into lies in shared memory unless nothing of it stays, values go over it, and the result is read. Threads
+// wait in between; pairs that never meet have no order.
 LogicalResult emitPut(Emitter& e, PutOp op) {
   const layout::Layout &into = e.layoutOf(op.getInto()), &to = e.layoutOf(op.getResult());
   llvm::Value* base = e.scratch(op);
-  storeLinear(e, base, into.shape(), into, e.regs(op.getInto()), zeros(into.rank()));
-  e.barrier();
+  if (!op.getWhole()) {
+    storeLinear(e, base, into.shape(), into, e.regs(op.getInto()), zeros(into.rank()));
+    e.barrier();
+  }
   for (size_t i = 0, since = 0; i < op.getValues().size(); ++i) {
     for (size_t before = since; before < i; ++before)
       if (!areInOwnRuns(op.getIndices()[before], op.getIndices()[i], e.facts())) {

@@ -10,7 +10,8 @@
 //   - from one iteration to the next, if the loop's counter moves the box on by at least its extent; the same with
 //     pointers. Where it is known only at run time how far they move, the barrier is put under a condition
 //     (places_apart.h);
-//   - if they are different fields of records (fields.h), or different arrays of fields (planes.h);
+//   - if they are different fields of records (fields.h), or different arrays of fields (planes.h), which may take a
+//     condition, too;
 //   - in one iteration, if every element writes into a run of places of its own (runs.h).
 //
 // Asynchronous copies and the readers of their buffers have the waits and barriers of their protocol from the stage
@@ -22,6 +23,7 @@
 
 #include "compiler/gpu/access/access_conflicts.h"
 #include "compiler/gpu/access/places_apart.h"
+#include "compiler/gpu/access/planes.h"
 #include "compiler/gpu/forms/async_products.h"
 #include "compiler/gpu/forms/mma_table.h"
 #include "compiler/gpu/forms/scratch.h"
@@ -71,6 +73,7 @@ class BarrierInserter {
     for (Operation* op : barriers_) meetAround(op);
     for (auto [op, meet] : conditions_)
       if (needsCondition_.contains(op)) meetAround(op);
+    for (const auto& [op, numbers] : apartUnlessZero_) meetAround(op);
     for (Operation* op : meeting) meetAgain(op);
     if (!meeting.empty()) return false;
     for (Operation* op : barriers_) {
@@ -82,6 +85,8 @@ class BarrierInserter {
       if (!barriers_.contains(op) && needsCondition_.contains(op) && !matchPattern(meet, m_Zero()))
         loops[op->getParentOfType<LoopLikeOpInterface>()].push_back({op, meet});
     for (auto& [loop, meetings] : loops) orderIfMet(cast<scf::ForOp>(loop), meetings);
+    for (const auto& [op, numbers] : apartUnlessZero_)
+      if (!barriers_.contains(op)) orderIfZero(op, numbers.getArrayRef());
     return true;
   }
 
@@ -256,7 +261,7 @@ class BarrierInserter {
     if (effects.startsWithBarrier || barriers_.contains(op)) pass(state);
     for (const MemoryAccess& now : effects.before) {
       if (llvm::none_of(state, [&](const MemoryAccess& before) {
-            return needsBarrier(before, now, factsOf()) && !mayBeApart(before, now);
+            return needsBarrier(before, now, factsOf()) && !mayBeApart(before, now) && !areApartUnlessZero(before, now);
           }))
         continue;
       barriers_.insert(op);
@@ -282,6 +287,29 @@ class BarrierInserter {
     if (found->second) needsCondition_.insert(now.op);
     return found->second != nullptr;
   }
+  /// Whether two stores of one iteration meet only if one of some numbers is zero, which a program finds out. The
+  /// numbers are kept for the access.
+  bool areApartUnlessZero(const MemoryAccess& earlier, const MemoryAccess& now) {
+    if (earlier.carried || now.carried || !earlier.op || !now.op || earlier.op->getBlock() != now.op->getBlock())
+      return false;
+    const SmallVector<Value> numbers = otherPlanesUnlessZero(earlier.op, now.op, factsOf()());
+    if (numbers.empty()) return false;
+    apartUnlessZero_[now.op].insert(numbers.begin(), numbers.end());
+    return true;
+  }
+  static void orderIfZero(Operation* access, ArrayRef<Value> numbers) {
+    const Location loc = access->getLoc();
+    OpBuilder b(access);
+    Value any;
+    for (Value number : numbers) {
+      Value zero = arith::ConstantOp::create(b, loc, b.getIntegerAttr(number.getType(), 0));
+      Value isZero = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, number, zero);
+      any = any ? arith::OrIOp::create(b, loc, any, isZero).getResult() : isZero;
+    }
+    b.setInsertionPointToStart(scf::IfOp::create(b, loc, any).thenBlock());
+    BarrierOp::create(b, loc);
+  }
+
   /// Pointer, offsets and mask of an access through pointers.
   static std::optional<std::array<Value, 3>> movingPlace(Operation* op) {
     if (auto gather = dyn_cast_if_present<GatherOp>(op))
@@ -423,6 +451,7 @@ class BarrierInserter {
   /// accessed. Null: that cannot be computed.
   llvm::MapVector<Operation*, Value> conditions_;
   llvm::DenseSet<Operation*> needsCondition_;
+  llvm::MapVector<Operation*, llvm::SetVector<Value>> apartUnlessZero_;
 };
 
 class InsertBarriersPass : public PassWrapper<InsertBarriersPass, OperationPass<func::FuncOp>> {

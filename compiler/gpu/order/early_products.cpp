@@ -17,7 +17,7 @@ using namespace mlir;
 namespace {
 
 /// Registers of a thread that results of one block may hold longer than they were written to.
-constexpr int64_t kMostEarlyRegisters = 16;
+constexpr int64_t kMostHeldByEarly = 16;
 /// Registers of a thread for all results of a block: larger products are enough work by themselves.
 constexpr int64_t kMostOfBlock = 64;
 
@@ -34,7 +34,7 @@ bool canPass(MmaOp product, Operation* op) {
   });
 }
 
-void runOn(Block& block) {
+void makeEarly(Block& block) {
   SmallVector<MmaOp> products;
   int64_t all = 0, held = 0;
   for (auto product : block.getOps<MmaOp>()) {
@@ -62,7 +62,7 @@ void runOn(Block& block) {
     if (!place) continue;
     moved.truncate(count);
     const int64_t own = registersOf(product.getResult().getType());
-    if (held + own > kMostEarlyRegisters) continue;
+    if (held + own > kMostHeldByEarly) continue;
     held += own;
     for (Operation* op : moved) op->moveAfter(place);
   }
@@ -76,7 +76,7 @@ class EarlyProductsPass : public PassWrapper<EarlyProductsPass, OperationPass<fu
   void getDependentDialects(DialectRegistry& registry) const override { registry.insert<TileDialect>(); }
 
   void runOnOperation() override {
-    for (Block* block : blocksOf(getOperation())) runOn(*block);
+    for (Block* block : blocksOf(getOperation())) makeEarly(*block);
   }
 };
 

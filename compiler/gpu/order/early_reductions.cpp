@@ -20,7 +20,7 @@ namespace {
 /// Registers of a thread: that a result takes at most, that have to become free.
 constexpr int64_t kMostOfResult = 2, kLeastSaved = 8;
 
-bool isMeeting(Operation* op) {
+bool isMeetingOfWarps(Operation* op) {
   const auto scratch = scratchOf(op);
   return isa<BarrierOp>(op) || (scratch && !scratch->warpLocal());
 }
@@ -63,7 +63,7 @@ void moveUp(ReduceOp reduce) {
   for (Operation* op = reduce->getPrevNode(); op; op = op->getPrevNode()) {
     const bool makesInput = llvm::any_of(op->getResults(), [&](Value made) { return chain.inputs.contains(made); });
     if (makesInput) break;
-    if (isMeeting(op) && !llvm::is_contained(chain.ops, op)) place = op;
+    if (isMeetingOfWarps(op) && !llvm::is_contained(chain.ops, op)) place = op;
   }
   if (!place) return;
   int64_t saved = -result;

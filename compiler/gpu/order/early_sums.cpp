@@ -59,7 +59,7 @@ struct Sum {
   }
 };
 
-void runOn(Block& block) {
+void sumEarly(Block& block) {
   SmallVector<MmaOp> products(block.getOps<MmaOp>());
   if (products.size() < 2) return;
   SmallVector<Operation*> candidates;
@@ -87,7 +87,7 @@ class EarlySumsPass : public PassWrapper<EarlySumsPass, OperationPass<func::Func
   void getDependentDialects(DialectRegistry& registry) const override { registry.insert<TileDialect>(); }
 
   void runOnOperation() override {
-    for (Block* block : blocksOf(getOperation())) runOn(*block);
+    for (Block* block : blocksOf(getOperation())) sumEarly(*block);
   }
 };
 

@@ -22,7 +22,7 @@ using namespace mlir;
 namespace {
 
 /// Registers of a thread: of one gather (fewer are no time between one gather and the next), of all that come together.
-constexpr int64_t kLeastRegisters = 4, kMostRegisters = 64;
+constexpr int64_t kLeastRegisters = 4, kMostGathered = 64;
 
 bool isTile(GatherOp gather) { return gather && isa<RankedTensorType>(gather.getType()) && !isVolatile(gather); }
 
@@ -66,7 +66,7 @@ void bringMasks(Block& block, const Facts& facts) {
   }
 }
 
-void runOn(Block& block) {
+void gatherTogether(Block& block) {
   llvm::DenseSet<Operation*> done;
   SmallVector<GatherOp> gathers(block.getOps<GatherOp>());
   for (GatherOp first : gathers) {
@@ -75,7 +75,7 @@ void runOn(Block& block) {
     if (registers < kLeastRegisters) continue;
     Operation* last = first;
     int64_t held = registers;
-    for (Operation* op = first->getNextNode(); op && !ends(op) && held + registers <= kMostRegisters;) {
+    for (Operation* op = first->getNextNode(); op && !ends(op) && held + registers <= kMostGathered;) {
       auto gather = dyn_cast<GatherOp>(op);
       op = op->getNextNode();
       if (!isTile(gather) || !readTogether(first, gather)) continue;
@@ -98,7 +98,7 @@ class GathersTogetherPass : public PassWrapper<GathersTogetherPass, OperationPas
 
   void runOnOperation() override {
     const Facts facts(getOperation());
-    for (Block* block : blocksOf(getOperation())) bringMasks(*block, facts), runOn(*block);
+    for (Block* block : blocksOf(getOperation())) bringMasks(*block, facts), gatherTogether(*block);
   }
 };
 

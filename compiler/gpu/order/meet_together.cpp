@@ -25,12 +25,12 @@ using namespace mlir;
 namespace {
 
 /// Of one group: registers of the tiles that are put, shared memory. Of one op: what moves with it.
-constexpr int64_t kMostRegisters = 64, kMostBytes = 12288;
+constexpr int64_t kMostPut = 64, kMostBytes = 12288;
 constexpr size_t kMostMoved = 16;
 constexpr int kMostBetween = 256;  ///< ops from the first to where another gets: so long its bytes are held
 
 /// Puts, waits for all warps, gets.
-bool isMeeting(Operation* op) {
+bool isExchange(Operation* op) {
   const bool isKind = isa<ConvertOp, TransOp, ReshapeOp, ExtractOp, CatOp, TakeOp>(op) ||
                       (isa<ReduceOp>(op) && !votesAtBarrier(cast<ReduceOp>(op)));
   const auto scratch = isKind && !op->hasAttr(kReadsCopyAttr) ? scratchOf(op) : std::nullopt;
@@ -114,7 +114,7 @@ class Group {
     }
     // What was there before is held no longer for it.
     const int64_t registers = moved.empty() ? 0 : registersPut(op);
-    if (waits || (registers && registers_ + registers > kMostRegisters)) return false;
+    if (waits || (registers && registers_ + registers > kMostPut)) return false;
     auto order = moved.takeVector();
     llvm::sort(order, [](Operation* a, Operation* b) { return a->isBeforeInBlock(b); });
     for (Operation* def : order) def->moveBefore(first_);
@@ -179,14 +179,14 @@ class MeetTogetherPass : public PassWrapper<MeetTogetherPass, OperationPass<func
     int32_t groups = 0;
     for (Block* block : blocksOf(getOperation())) {
       const bool isRepeated = isa<LoopLikeOpInterface, WorkLoopOp>(block->getParentOp());
-      if (isRepeated && llvm::count_if(*block, [](Operation& op) { return isMeeting(&op); }) <= 2) continue;
+      if (isRepeated && llvm::count_if(*block, [](Operation& op) { return isExchange(&op); }) <= 2) continue;
       Groups open;
       llvm::DenseSet<std::pair<Value, int>> put;
       int at = 0;
       for (Operation& op : llvm::make_early_inc_range(*block)) {
         ++at;
         if (endsGroups(&op)) open.close(groups);
-        if (!isMeeting(&op)) continue;
+        if (!isExchange(&op)) continue;
         // Takes from one tile share what the first of them puts, and so do boxes.
         if ((isa<TakeOp>(op) || op.hasAttr(kPutsWholeAttr)) && !put.insert({op.getOperand(0), int(isa<TakeOp>(op))}).second)
           continue;

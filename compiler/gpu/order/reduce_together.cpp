@@ -20,7 +20,7 @@ using namespace mlir;
 namespace {
 
 /// Registers of the tiles that one op combines, and ops that move up with one reduction.
-constexpr int kMostRegisters = 96;
+constexpr int kMostReduced = 96;
 constexpr size_t kMostMoved = 96;
 
 /// Floats, combined by an operation of pairs, with the results where they come out.
@@ -38,7 +38,7 @@ bool areAlike(ReduceOp a, ReduceOp b) {
   const Type x = a.getSources()[0].getType(), y = b.getSources()[0].getType();
   const auto p = layoutOf(x), q = layoutOf(y);
   return a.getAxis() == b.getAxis() && cast<ShapedType>(x).getShape() == cast<ShapedType>(y).getShape() && *p == *q &&
-         static_cast<int>(a.getSources().size() + b.getSources().size()) * p->numRegs() <= kMostRegisters;
+         static_cast<int>(a.getSources().size() + b.getSources().size()) * p->numRegs() <= kMostReduced;
 }
 
 /// Whether the two may be one; what `later` is computed from then stands in front of `first`.

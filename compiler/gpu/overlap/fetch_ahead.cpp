@@ -21,6 +21,7 @@
 #include "compiler/analysis/facts.h"
 #include "compiler/analysis/memory_roots.h"
 #include "compiler/dialect/products.h"
+#include "compiler/dialect/tiles.h"
 #include "compiler/dialect/warps.h"
 #include "compiler/gpu/access/global_access.h"
 #include "compiler/gpu/access/tma_box.h"
@@ -40,8 +41,6 @@ namespace {
 constexpr int64_t kMostUpdateRegisters = 32;
 /// Registers of a thread for one tile of factors beside operands, where it is no vector.
 constexpr int64_t kMostOfFactors = 4;
-
-RankedTensorType tileType(Value v) { return dyn_cast<RankedTensorType>(v.getType()); }
 
 class Fetcher {
  public:
@@ -97,7 +96,7 @@ class Fetcher {
     auto add = [&](Value operand) {
       llvm::SetVector<Operation*> loads;
       llvm::DenseSet<Value> seen;
-      if (tileType(operand) && madeOfLoads(loop, operand, loads, seen)) all.insert(loads.begin(), loads.end());
+      if (tileTypeOrNone(operand) && madeOfLoads(loop, operand, loads, seen)) all.insert(loads.begin(), loads.end());
     };
     loop.getBody()->walk<WalkOrder::PreOrder>([&](Operation* op) {
       if (isa<LoopLikeOpInterface>(op)) return WalkResult::skip();
@@ -116,7 +115,7 @@ class Fetcher {
   }
 
   bool madeOfLoads(scf::ForOp loop, Value value, llvm::SetVector<Operation*>& loads, llvm::DenseSet<Value>& seen) {
-    if (!loop.getRegion().isAncestor(value.getParentRegion()) || !tileType(value)) return true;
+    if (!loop.getRegion().isAncestor(value.getParentRegion()) || !tileTypeOrNone(value)) return true;
     if (!seen.insert(value).second) return true;  // looked at: one that is made of something else ends the search
     Operation* op = value.getDefiningOp();
     if (!op || op->getParentOfType<LoopLikeOpInterface>() != loop) return false;
@@ -136,7 +135,7 @@ class Fetcher {
         loop.getBody()->walk([](LoopLikeOpInterface) { return WalkResult::interrupt(); }).wasInterrupted();
     if (!stages || stages.getInt() < 2 || hasInner) return loads;
     for (Operation& op : *loop.getBody())
-      if (isa<LoadOp, GatherOp>(op) && tileType(op.getResult(0))) loads.insert(&op);
+      if (isa<LoadOp, GatherOp>(op) && tileTypeOrNone(op.getResult(0))) loads.insert(&op);
     return loads;
   }
 
@@ -217,7 +216,7 @@ class Fetcher {
     };
     for (auto load : loop.getBody()->getOps<LoadOp>()) {
       const MemoryRoot root = rootOf(load.getView());
-      if (!root || !tileType(load.getResult()) || isVolatile(load)) continue;
+      if (!root || !tileTypeOrNone(load.getResult()) || isVolatile(load)) continue;
       bool updates = false, others = false;
       loop.walk([&](Operation* op) {
         if (!writesGlobal(op)) return;
@@ -234,7 +233,7 @@ class Fetcher {
 
   /// A vector, or so few elements of each row that they are as few registers (factors of groups).
   bool isSmall(GatherOp gather) const {
-    const RankedTensorType type = tileType(gather.getResult());
+    const RankedTensorType type = tileTypeOrNone(gather.getResult());
     return llvm::count_if(type.getShape(), [](int64_t size) { return size > 1; }) <= 1 ||
            type.getNumElements() * type.getElementTypeBitWidth() <= kMostOfFactors * 32 * 32 * warps_;
   }
@@ -244,7 +243,7 @@ class Fetcher {
     SmallVector<Operation*> all;
     if (!target_.hasWgmma) return all;
     for (auto gather : loop.getBody()->getOps<GatherOp>()) {
-      const RankedTensorType type = tileType(gather.getResult());
+      const RankedTensorType type = tileTypeOrNone(gather.getResult());
       if (!type) continue;
       const bool isOfRows = type.getRank() <= 1 && isa<FloatType>(type.getElementType());
       const bool isFactor = isOfRows || (loads.contains(gather) && isSmall(gather));
@@ -258,7 +257,7 @@ class Fetcher {
   /// Tiles of offsets of one dim are better off in registers, but where a loop without products asks for stages and
   /// they are copied in words.
   bool canFetch(GatherOp gather) const {
-    RankedTensorType type = tileType(gather.getResult());
+    RankedTensorType type = tileTypeOrNone(gather.getResult());
     if (bulk_ || !gather.getOffsets() || isVolatile(gather) || type.getRank() < 1 || type.getRank() > 2) return false;
     const int bytes = elementBytes(type);
     const AccessWidth width = offsetWidth(facts_, gather.getPtr(), gather.getOffsets(), gather.getMask(), bytes);
@@ -275,11 +274,11 @@ class Fetcher {
   /// Replaces the load by a copy to shared memory and a read of it; false where that is not possible.
   bool fetch(Operation* op) {
     Value value = op->getResult(0);
-    SmallVector<int64_t> shape(tileType(value).getShape());
+    SmallVector<int64_t> shape(tileTypeOrNone(value).getShape());
     if (shape.size() == 1) shape.insert(shape.begin(), 1);
-    Type element = tileType(value).getElementType();
+    Type element = tileTypeOrNone(value).getElementType();
     // One element is a load of every thread: a copy has an address, a bound and a read more.
-    const bool isOne = tileType(value).getNumElements() == 1 && !bulk_;
+    const bool isOne = tileTypeOrNone(value).getNumElements() == 1 && !bulk_;
     if (shape.size() != 2 || isOne || element.getIntOrFloatBitWidth() < 8) return false;
     OpBuilder b(op);
     Value smem;
@@ -298,8 +297,8 @@ class Fetcher {
       const int minor = axis.contiguity.size() == 2 && axis.contiguity[0] > axis.contiguity[1] ? 0 : 1;
       auto type = SmemType::get(op->getContext(), shape, element, minor, 1);
       auto asRow = [&](Value tile) -> Value {
-        if (!tile || tileType(tile).getRank() == 2) return tile;
-        return ReshapeOp::create(b, op->getLoc(), tileType(tile).clone(shape), tile);
+        if (!tile || tileTypeOrNone(tile).getRank() == 2) return tile;
+        return ReshapeOp::create(b, op->getLoc(), tileTypeOrNone(tile).clone(shape), tile);
       };
       smem = GatherSharedOp::create(b, op->getLoc(), type, gather.getPtr(), asRow(gather.getOffsets()),
                                     asRow(gather.getMask()), gather.getCache());
@@ -333,9 +332,9 @@ class Fetcher {
       if (op.getNumRegions() || isa<TakeOp>(op)) return false;
       writes |= writesGlobal(&op);
       if (!isa<LoadOp, GatherOp>(op)) continue;
-      if (!tileType(op.getResult(0)) || isVolatile(&op) || !isKnownEarly(&op, loop, updates)) return false;
+      if (!tileTypeOrNone(op.getResult(0)) || isVolatile(&op) || !isKnownEarly(&op, loop, updates)) return false;
       // Tiles of fewer elements than there are threads are held by several.
-      const RankedTensorType type = tileType(op.getResult(0));
+      const RankedTensorType type = tileTypeOrNone(op.getResult(0));
       const int64_t threads = 32 * warps_;
       if (type.getNumElements() < threads && llvm::is_contained(updates, &op)) return false;  // they would meet
       registers += type.getNumElements() < threads
@@ -346,7 +345,7 @@ class Fetcher {
     if (!writes || loads.empty()) return false;
     int64_t state = 0;  // registers of what the loop carries: where they are many, unrolling would cost programs
     for (Value init : loop.getInitArgs())
-      if (RankedTensorType type = tileType(init))
+      if (RankedTensorType type = tileTypeOrNone(init))
         state += llvm::divideCeil(type.getNumElements() * type.getElementTypeBitWidth(), 32 * 32 * warps_);
     // What carries nothing is as often many programs' work as that of many steps.
     if (state == 0 || state + registers > kMostState) return false;
@@ -379,7 +378,7 @@ class Fetcher {
   /// A row that moves with the loop: at places that stay, from a pointer that the loop moves on.
   static bool isRow(GatherOp gather, scf::ForOp loop) {
     auto stays = [&](Value v) { return !v || loop.isDefinedOutsideOfLoop(v); };
-    return tileType(gather.getResult()) && stays(gather.getOffsets()) && stays(gather.getMask()) &&
+    return tileTypeOrNone(gather.getResult()) && stays(gather.getOffsets()) && stays(gather.getMask()) &&
            stays(gather.getOther()) && !stays(gather.getPtr());
   }
 
@@ -419,7 +418,7 @@ class Fetcher {
     const int64_t results = registersOfResults(loop, warps_, facts_);
     // While a load too large to come early is waited for, factors are free: not worth pointers that run ahead.
     const bool waits = llvm::any_of(loop.getBody()->getOperations(), [&](Operation& op) {
-      return isa<LoadOp, GatherOp>(op) && tileType(op.getResult(0)) && !llvm::is_contained(loads, &op) &&
+      return isa<LoadOp, GatherOp>(op) && tileTypeOrNone(op.getResult(0)) && !llvm::is_contained(loads, &op) &&
              !llvm::is_contained(updates, &op) && registersHeld(&op, warps_, facts_) > kMostEarlyRegisters;
     });
     for (Operation* op : factors) {

@@ -7,6 +7,7 @@
 #include "compiler/gpu/overlap/load_ahead.h"
 
 #include "compiler/analysis/memory_roots.h"
+#include "compiler/dialect/tiles.h"
 #include "compiler/dialect/warps.h"
 #include "compiler/gpu/access/global_access.h"
 #include "compiler/gpu/dot_passes.h"
@@ -19,8 +20,6 @@ using namespace mlir;
 
 namespace {
 
-RankedTensorType tileType(Value v) { return dyn_cast<RankedTensorType>(v.getType()); }
-
 /// The load under `map`. A gather reads nothing unless `exists`, the iteration it is for.
 Value loadFor(OpBuilder& b, Operation* op, IRMapping map, Value exists) {
   auto gather = dyn_cast<GatherOp>(op);
@@ -28,7 +27,7 @@ Value loadFor(OpBuilder& b, Operation* op, IRMapping map, Value exists) {
   Location loc = op->getLoc();
   auto at = [&](Value v) { return v ? map.lookupOrDefault(v) : Value(); };
   Value mask = exists;
-  if (auto tile = tileType(op->getResult(0)))
+  if (auto tile = tileTypeOrNone(op->getResult(0)))
     mask = SplatOp::create(b, loc, RankedTensorType::get(tile.getShape(), b.getI1Type()), mask);
   if (gather.getMask()) mask = arith::AndIOp::create(b, loc, mask, at(gather.getMask()));
   return GatherOp::create(b, loc, op->getResult(0).getType(), at(gather.getPtr()), at(gather.getOffsets()), mask,
@@ -38,7 +37,7 @@ Value loadFor(OpBuilder& b, Operation* op, IRMapping map, Value exists) {
 }  // namespace
 
 int64_t registersHeld(Operation* op, int64_t warps, const Facts& facts) {
-  auto type = tileType(op->getResult(0));
+  auto type = tileTypeOrNone(op->getResult(0));
   const int64_t bits = type ? type.getNumElements() * type.getElementTypeBitWidth() : 32;
   return std::max<int64_t>(2, bits / (32 * 32 * warps * elementsAlike(op, facts)));
 }
@@ -60,7 +59,7 @@ bool canRunEarly(const CopySlice& slice, ArrayRef<Operation*> loads, scf::ForOp 
       }))
     return false;
   return slice.obstacle().empty() && !slice.needsGuard() &&
-         llvm::none_of(slice.carried(), [&](unsigned i) { return tileType(loop.getRegionIterArg(i)); });
+         llvm::none_of(slice.carried(), [&](unsigned i) { return tileTypeOrNone(loop.getRegionIterArg(i)); });
 }
 
 }  // namespace
@@ -228,7 +227,7 @@ class LoadAheadPass : public PassWrapper<LoadAheadPass, OperationPass<func::Func
       if (!isa<LoadOp, GatherOp>(op)) continue;
       Operation* load = &op;
       // What only the next iteration uses is early already.
-      if (!tileType(load->getResult(0)) || isForNextOnly(load)) continue;
+      if (!tileTypeOrNone(load->getResult(0)) || isForNextOnly(load)) continue;
       const int64_t own = registersHeld(load, warps, facts);
       if (!canBeEarly(load, loop) || registers + own > kMostEarlyRegisters || held + own > most) {
         waits = true;
