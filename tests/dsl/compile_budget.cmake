@@ -1,5 +1,6 @@
-# compile_budget.cmake - a file with a kernel costs less than 2 s of CPU beyond the standard headers it pulls in, and sees
-# neither MLIR nor LLVM nor the compiler layer. CPU time, the best of three: other work on the machine does not count.
+# compile_budget.cmake - a file with a kernel costs at most three times what the standard headers do that it pulls in
+# (2.2 s of CPU, these 1.0 s, with g++ 12 on the machine it was measured on), and sees neither MLIR nor LLVM nor the
+# compiler layer. CPU time, the best of three, and a ratio: machines differ and have other work.
 set(flags -std=c++20 -O1 -I${SOURCE})
 execute_process(COMMAND ${CXX} ${flags} -MM ${SOURCE}/tests/dsl/user_kernel.cpp OUTPUT_VARIABLE deps RESULT_VARIABLE rc)
 execute_process(COMMAND ${CXX} ${flags} -M ${SOURCE}/tests/dsl/user_kernel.cpp OUTPUT_VARIABLE all_deps RESULT_VARIABLE rc_all)
@@ -38,8 +39,8 @@ function(cpu_seconds source out)
 endfunction()
 cpu_seconds(${BINARY}/only_std.cpp std_ms)
 cpu_seconds(${SOURCE}/tests/dsl/user_kernel.cpp user_ms)
-math(EXPR beyond "${user_ms} - ${std_ms}")
+math(EXPR budget "3 * ${std_ms}")
 message(STATUS "a file with a kernel: ${user_ms} ms of CPU, ${std_ms} ms of them for standard headers")
-if(beyond GREATER 2000)
-  message(FATAL_ERROR "a file with a kernel costs ${beyond} ms beyond its standard headers; the budget is 2000 ms")
+if(user_ms GREATER budget)
+  message(FATAL_ERROR "a file with a kernel costs ${user_ms} ms; the budget is ${budget} ms, three times its standard headers")
 endif()

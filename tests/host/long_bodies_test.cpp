@@ -99,7 +99,8 @@ TEST(HostLongBodies, NumbersReadOutsideAreTheirPadding) {
   EXPECT_EQ(c[0], 100.f + 2.f * (kLoads - 100));
 }
 
-// Reductions of one chain, none of which joins another: their expressions were walked again for every pair (13 s).
+// Reductions of one chain, none of which joins another: their expressions were walked again for every pair (six times
+// as long).
 TEST(HostLongBodies, ChainsOfReductionsCompileInTime) {
   constexpr int kReductions = 500;
   std::string text =
@@ -114,10 +115,10 @@ TEST(HostLongBodies, ChainsOfReductionsCompileInTime) {
             " : tensor<64xf32>\n";
   }
   text += "  tile.store %l" + str(kReductions) + ", %C[%p : i32] : tensor<64xf32>, !tile.view<1 x f32>\n  return\n}";
-  EXPECT_LT(timesAPlainBody(text, 0), 1);
+  EXPECT_LT(timesAPlainBody(text, 25), 25);
 }
 
-// 2000 loads of tiles took 15 s of CPU time, for the whole function was searched again after every change to it.
+// 2000 loads of tiles took six times as long, for the whole function was searched again after every change to it.
 TEST(HostLongBodies, SumsOfManyTilesCompileInTime) {
   constexpr int kLoads = 2000;
   std::string text =
@@ -130,7 +131,7 @@ TEST(HostLongBodies, SumsOfManyTilesCompileInTime) {
             str(n + 1) + " = arith.addf %s" + v + ", %l" + v + " : tensor<64xf32>\n";
   }
   text += "  tile.store %s" + str(kLoads) + ", %C[%p : i32] : tensor<64xf32>, !tile.view<1 x f32>\n  return\n}";
-  EXPECT_LT(timesAPlainBody(text, 0), 1);
+  EXPECT_LT(timesAPlainBody(text, 20), 20);
 }
 
 // Operations on one tile, each made in the loops of the next: their bodies grew without end (5000: 20 s, 20000: a stack
@@ -138,7 +139,7 @@ TEST(HostLongBodies, SumsOfManyTilesCompileInTime) {
 TEST(HostLongBodies, ChainsOfOperationsCompileInTime) {
   constexpr int kSteps = 8000;
   const std::string text = chainOfOperations(kSteps);
-  EXPECT_LT(timesAPlainBody(text, 0), 1);
+  EXPECT_LT(timesAPlainBody(text, 20), 20);
   HostKernel kernel(text);
   ASSERT_TRUE(kernel.ok()) << kernel.error;
   std::vector<float> a(64, 9.f), c(64);
