@@ -4,6 +4,9 @@
 # their own (Value and Type mean others in MLIR) are compiled among themselves, those that take single ones alone: where
 # that changes in a file, `cmake` has to be run again.
 function(tile_unity target size)
+  if(NOT TILE_UNITY)
+    return()
+  endif()
   get_target_property(sources ${target} SOURCES)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
   foreach(source ${sources})
