@@ -73,6 +73,10 @@ template <size_t N>
 [[nodiscard]] inline Tile extract(Expr x, Shape offsets, Shape shape) {
   return detail::make_tile(detail::extract(x, offsets, shape), x.loc);
 }
+/// `into` with the box at static offsets replaced by `part`, the opposite of extract.
+[[nodiscard]] inline Tile insert(Expr into, Expr part, Shape offsets) {
+  return detail::make_tile(detail::insert(into, part, offsets), into.loc);
+}
 /// result[.., i, ..] = x[.., indices[.., i, ..], ..] along an axis; i32 indices of x's rank.
 [[nodiscard]] inline Tile take(Expr x, Expr indices, int axis) {
   return detail::make_tile(detail::take(x, indices, axis), x.loc);

@@ -103,6 +103,7 @@ Value permute(const Operand&, const Shape& order);
 Value transpose(const Operand&);
 Value cat(const Operand* parts, int count, int axis);
 Value extract(const Operand&, const Shape& offsets, const Shape& shape);
+Value insert(const Operand& into, const Operand& part, const Shape& offsets);
 Value repeat(const Operand&, int64_t n, int axis);
 Value unpack(const Operand&, int bits, int axis, DType to, bool is_signed);
 Value shift(const Operand&, int64_t by, int axis, const Operand& fill);

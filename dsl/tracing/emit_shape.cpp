@@ -265,6 +265,45 @@ Value extract(const Operand& o, const Shape& offsets, const Shape& s) {
   return x.result(ir::ExtractOp::create(x.t->at_end(), x.t->location(o.loc), x.like(s), x.value, at));
 }
 
+Value insert(const Operand& o, const Operand& box, const Shape& offsets) {
+  TileOperand into(o, "insert"), part(box, "insert");
+  if (!into || !part) return {0};
+  const Shape &whole = into.type.shape, &size = part.type.shape;
+  const int rank = whole.rank();
+  bool fits = part.type.dtype == into.type.dtype && part.type.pointer == into.type.pointer && size.rank() == rank &&
+              offsets.rank() == rank;
+  for (int d = 0; fits && d < rank; ++d)
+    fits = offsets[d] >= 0 && size[d] <= whole[d] && offsets[d] <= whole[d] - size[d];
+  if (!fits) {
+    into.t->error("insert needs a part of the same element type and one offset per dim, inside " +
+                      into.type.to_string() + ", found " + part.type.to_string() + " and offsets " + list_of(offsets),
+                  box.loc);
+    return {0};
+  }
+  OpBuilder& b = into.t->at_end();
+  const Location at = into.t->location(o.loc);
+  // From the last dim to the first: what lies before and behind, which is as wide as the dims that are whole already.
+  mlir::Value grown = part.value;
+  Shape shape = size;
+  for (int dim = rank - 1; dim >= 0; --dim) {
+    llvm::SmallVector<mlir::Value> pieces{grown};
+    auto piece = [&](int64_t begin, int64_t end) -> mlir::Value {
+      Shape box = shape;
+      llvm::SmallVector<int32_t> from;
+      for (int d = 0; d < rank; ++d)
+        from.push_back(static_cast<int32_t>(d < dim ? offsets[d] : d == dim ? begin : 0));
+      box[dim] = end - begin;
+      return ir::ExtractOp::create(b, at, into.like(box), into.value, from);
+    };
+    const int64_t begin = offsets[dim], end = begin + size[dim];
+    if (begin > 0) pieces.insert(pieces.begin(), piece(0, begin));
+    if (end < whole[dim]) pieces.push_back(piece(end, whole[dim]));
+    shape[dim] = whole[dim];
+    if (pieces.size() > 1) grown = ir::CatOp::create(b, at, into.like(shape), pieces, dim);
+  }
+  return into.result(grown);
+}
+
 namespace {
 /// A dim of size 1 behind the axis, which then has n elements, and goes into the axis.
 struct Copies {

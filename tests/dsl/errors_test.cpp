@@ -144,6 +144,10 @@ TEST(Errors, Shapes) {
   EXPECT_TILE_ERROR(__LINE__, "tiles put together along axis 0 must agree in everything else", [] { auto r = cat(zeros({4, 2}, f32), zeros({4, 3}, f32)); });
   EXPECT_TILE_ERROR(__LINE__, "extract needs one offset and one size per dim, inside tile<4x4xf32>, found offsets {2, 0} and sizes {4, 4}", [] { auto r = extract(zeros({4, 4}, f32), {2, 0}, {4, 4}); });
   EXPECT_TILE_ERROR(__LINE__, "inside tile<4xf32>, found offsets {9223372036854775807} and sizes {4}", [] { auto r = extract(zeros({4}, f32), {INT64_MAX}, {4}); });
+  EXPECT_TILE_ERROR(__LINE__, "insert needs a part of the same element type and one offset per dim, inside tile<4x4xf32>, found tile<2x2xf32> and offsets {3, 0}", [] { auto r = insert(zeros({4, 4}, f32), zeros({2, 2}, f32), {3, 0}); });
+  EXPECT_TILE_ERROR(__LINE__, "inside tile<4xf32>, found tile<2xf16> and offsets {0}", [] { auto r = insert(zeros({4}, f32), zeros({2}, f16), {0}); });
+  EXPECT_TILE_ERROR(__LINE__, "inside tile<4xf32>, found tile<2xf32> and offsets {9223372036854775807}", [] { auto r = insert(zeros({4}, f32), zeros({2}, f32), {INT64_MAX}); });
+  EXPECT_TILE_ERROR(__LINE__, "inside tile<4xf32>, found tile<2xf32> and offsets {0, 0}", [] { auto r = insert(zeros({4}, f32), zeros({2}, f32), {0, 0}); });
   EXPECT_TILE_ERROR(__LINE__, "found tile<4xi64>; convert with cast(x, i32)", [] { auto r = take(zeros({4}, f32), zeros({4}, i64), 0); });
   EXPECT_TILE_ERROR(__LINE__, "put needs i32 indices, found tile<4xi64>; convert with cast(x, i32)", [] { auto r = put(zeros({4}, f32), zeros({4}, i64), 1.f, 0); });
   EXPECT_TILE_ERROR(__LINE__, "what is put into tile<4xf16> must be f16 (or narrower, of the same kind), found tile<8xf32>; convert with cast(x, f16)", [] { auto r = put(zeros({4}, f16), zeros({8}, i32), zeros({8}, f32), 0); });

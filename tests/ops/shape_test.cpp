@@ -35,6 +35,37 @@ TEST(Shapes, CatAndStackTakeAnyNumber) {
   }
 }
 
+/// In the middle, at each edge, over whole dims, over everything; numbers and flags.
+TEST(Shapes, InsertReplacesABox) {
+  constexpr int H = 6, W = 8;
+  struct Box {
+    int row, column, rows, columns;
+  };
+  for (auto& device : devices())
+    for (const Box& box : {Box{1, 2, 3, 4}, {0, 0, 2, 2}, {3, 5, 3, 3}, {2, 0, 1, W}, {0, 7, H, 1}, {0, 0, H, W}}) {
+      std::vector<float> x(H * W), out(3 * H * W, -1);
+      std::iota(x.begin(), x.end(), 1.f);
+      auto k = kernel("insert", [box](Ptr<const float> p, Ptr<float> out) {
+        auto t = reshape(load(p + arange(0, H * W)), {H, W});
+        auto part = extract(-t, {0, 0}, {box.rows, box.columns});
+        store_all(out, 0, insert(t, part, {box.row, box.column}));
+        store_all(out, H * W, cast(insert(t > 20.f, part < -3.f, {box.row, box.column}), f32));
+        auto cube = insert(reshape(t, {2, 3, W}), full({1, 2, W}, -7, f32), {1, 1, 0});
+        store_all(out, 2 * H * W, cube);
+      });
+      ASSERT_TRUE(run_on(device, k, {}, x, out));
+      for (int i = 0; i < H; ++i)
+        for (int j = 0; j < W; ++j) {
+          const int r = i - box.row, c = j - box.column;
+          const bool in = r >= 0 && r < box.rows && c >= 0 && c < box.columns;
+          const float v = x[i * W + j], part = in ? x[r * W + c] : 0;
+          EXPECT_EQ(out[i * W + j], in ? -part : v) << device->name();
+          EXPECT_EQ(out[(H + i) * W + j], float(in ? part > 3 : v > 20)) << device->name();
+          EXPECT_EQ(out[(2 * H + i) * W + j], i >= 4 ? -7 : v) << device->name();
+        }
+    }
+}
+
 TEST(Shapes, ShiftFillsTheEnd) {
   for (auto& device : devices())
     for (int by : {0, 1, -1, 3, -5, 6, 7, -9}) {
