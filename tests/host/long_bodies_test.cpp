@@ -99,8 +99,7 @@ TEST(HostLongBodies, NumbersReadOutsideAreTheirPadding) {
   EXPECT_EQ(c[0], 100.f + 2.f * (kLoads - 100));
 }
 
-// Reductions of one chain, none of which joins another: their expressions were walked again for every pair (six times
-// as long).
+// Reductions of one chain, none of which joins another: their expressions were walked again for every pair (13 s).
 TEST(HostLongBodies, ChainsOfReductionsCompileInTime) {
   constexpr int kReductions = 500;
   std::string text =
@@ -118,7 +117,7 @@ TEST(HostLongBodies, ChainsOfReductionsCompileInTime) {
   EXPECT_LT(timesAPlainBody(text, 25), 25);
 }
 
-// 2000 loads of tiles took six times as long, for the whole function was searched again after every change to it.
+// 2000 loads of tiles took 15 s of CPU time, for the whole function was searched again after every change to it.
 TEST(HostLongBodies, SumsOfManyTilesCompileInTime) {
   constexpr int kLoads = 2000;
   std::string text =
