@@ -306,6 +306,61 @@ TEST(Memory, BoxesBesideEachOther) {
     }
 }
 
+// Neighbours, each under a mask of its own, with values of its own for what the masks leave out: read as one window by
+// every thread, for four elements or (where a scan of pairs wants them so) for eight in a row.
+TEST(Memory, NeighboursUnderTheirOwnMasks) {
+  constexpr int kTile = 1024;
+  const std::string scan = R"(  %f = arith.constant dense<0.0> : tensor<1024xf32>
+  %r:2 = tile.scan %sum, %f axis 0 : (tensor<1024xi32>, tensor<1024xf32>) -> (tensor<1024xi32>, tensor<1024xf32>) {
+  ^bb0(%p0: i32, %p1: f32, %q0: i32, %q1: f32):
+    %t0 = arith.addi %p0, %q0 : i32
+    %t1 = arith.addf %p1, %q1 : f32
+    tile.yield %t0, %t1 : i32, f32
+  }
+  %total = arith.addi %r#0, %zero : tensor<1024xi32>
+)";
+  for (bool scans : {false, true}) {
+    SimtKernel k(
+        kernel(fmt::format("%x: !tile.ptr<i32> {0}, %n: i32 {{tile.multiple_of = {1} : i32}}, %o: !tile.ptr<i32> {0}", kIn, 16),
+               R"(  %m1 = arith.constant -1 : i32
+  %two = arith.constant 2 : i32
+  %i = tile.iota : tensor<1024xi32>
+  %zero = arith.constant dense<0> : tensor<1024xi32>
+  %twos = arith.constant dense<2> : tensor<1024xi32>
+  %n0 = tile.splat %n : i32 -> tensor<1024xi32>
+  %in = arith.cmpi slt, %i, %n0 : tensor<1024xi32>
+  %some = arith.cmpi sgt, %i, %zero : tensor<1024xi32>
+  %low = arith.andi %in, %some : tensor<1024xi1>
+  %behind = arith.addi %i, %twos : tensor<1024xi32>
+  %high = arith.cmpi slt, %behind, %n0 : tensor<1024xi32>
+  %xl = tile.ptr_add %x, %m1 : !tile.ptr<i32>, i32
+  %xh = tile.ptr_add %x, %two : !tile.ptr<i32>, i32
+  %e0 = arith.constant dense<-1> : tensor<1024xi32>
+  %e1 = arith.constant dense<-20> : tensor<1024xi32>
+  %e2 = arith.constant dense<-300> : tensor<1024xi32>
+  %a = tile.gather %x offsets %i : tensor<1024xi32> mask %in : tensor<1024xi1> other %e0 : tensor<1024xi32> : !tile.ptr<i32> -> tensor<1024xi32>
+  %b = tile.gather %xl offsets %i : tensor<1024xi32> mask %low : tensor<1024xi1> other %e1 : tensor<1024xi32> : !tile.ptr<i32> -> tensor<1024xi32>
+  %c = tile.gather %xh offsets %i : tensor<1024xi32> mask %high : tensor<1024xi1> other %e2 : tensor<1024xi32> : !tile.ptr<i32> -> tensor<1024xi32>
+  %ab = arith.subi %a, %b : tensor<1024xi32>
+  %sum = arith.addi %ab, %c : tensor<1024xi32>
+)" + (scans ? scan : "") + writeTile(scans ? "total" : "sum", "o", {kTile}, "i32")),
+        "sm_90a", 4);
+    EXPECT_NE(k.ptx().find("ld.global.v4.b32"), std::string::npos);
+    for (int n : {1024, 1008, 512, 16, 0}) {
+      GuardedBuffer x(4 * n), out(4 * kTile);
+      for (int i = 0; i < n; ++i) x.as<int32_t>()[i] = i * i % 1009;
+      k.run({slot(x.as<char>()), static_cast<uint32_t>(n), slot(out.as<char>())}, 1);
+      int32_t want = 0;
+      for (int i = 0; i < kTile; ++i) {
+        auto at = [&](int by) { return (i + by) * (i + by) % 1009; };
+        const int32_t one = (i < n ? at(0) : -1) - (i > 0 && i < n ? at(-1) : -20) + (i + 2 < n ? at(2) : -300);
+        want = scans ? want + one : one;
+        ASSERT_EQ(out.as<int32_t>()[i], want) << i << " of " << n << (scans ? ", summed" : "");
+      }
+    }
+  }
+}
+
 template <class T>
 void runAtomic(const std::string& kind, const std::string& type, T start, const std::vector<T>& values, T expected) {
   int n = static_cast<int>(values.size());

@@ -53,10 +53,17 @@ func.func @unmasked(%x: !tile.ptr<f32> {tile.align = 16 : i32}, %y: !tile.ptr<f3
 
 // -----
 
-// Each gather has its own mask, and what is made of them is written everywhere: no window.
+// Each gather has its own mask, and what is made of them is written everywhere: what a mask leaves out is chosen where
+// some element is not wanted, nowhere else.
 // CHECK-LABEL: .entry padded(
-// CHECK-NOT: bra
-// CHECK-COUNT-9: ld.global
+// CHECK-NOT: selp
+// CHECK: ld.global.b32
+// CHECK-NEXT: ld.global.v4.b32
+// CHECK-NEXT: ld.global.b32
+// CHECK-NOT: selp
+// CHECK: bra
+// CHECK-COUNT-6: ld.global.b32
+// CHECK-NOT: ld.global
 // CHECK: ret;
 func.func @padded(%x: !tile.ptr<f32> {tile.align = 16 : i32}, %y: !tile.ptr<f32> {tile.align = 16 : i32}, %n: i32 {tile.multiple_of = 16 : i32}) attributes {tile.kernel, tile.num_warps = 4 : i32} {
   %1 = arith.constant 1 : i32
@@ -78,5 +85,35 @@ func.func @padded(%x: !tile.ptr<f32> {tile.align = 16 : i32}, %y: !tile.ptr<f32>
   %s = arith.addf %a, %b : tensor<512xf32>
   %t = arith.mulf %s, %c : tensor<512xf32>
   tile.scatter %t, %y offsets %at : tensor<512xi32> : tensor<512xf32>, !tile.ptr<f32>
+  return
+}
+
+// -----
+
+// A thread has sixteen in a row (a scan of pairs wants them so): one window, four vectors and the element in front.
+// CHECK-LABEL: .entry heads(
+// CHECK: ld.global.b32
+// CHECK-COUNT-4: ld.global.v4.b32
+// CHECK-NOT: ld.global
+// CHECK: ret;
+func.func @heads(%x: !tile.ptr<i32> {tile.align = 16 : i32}, %y: !tile.ptr<f32> {tile.align = 16 : i32}) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %m1 = arith.constant -1 : i32
+  %at = tile.iota : tensor<2048xi32>
+  %xl = tile.ptr_add %x, %m1 : !tile.ptr<i32>, i32
+  %b = tile.gather %x offsets %at : tensor<2048xi32> : !tile.ptr<i32> -> tensor<2048xi32>
+  %a = tile.gather %xl offsets %at : tensor<2048xi32> : !tile.ptr<i32> -> tensor<2048xi32>
+  %is = arith.cmpi ne, %a, %b : tensor<2048xi32>
+  %head = arith.extui %is : tensor<2048xi1> to tensor<2048xi32>
+  %v = arith.sitofp %b : tensor<2048xi32> to tensor<2048xf32>
+  %r:2 = tile.scan %head, %v axis 0 : (tensor<2048xi32>, tensor<2048xf32>) -> (tensor<2048xi32>, tensor<2048xf32>) {
+  ^bb0(%h0: i32, %v0: f32, %h1: i32, %v1: f32):
+    %zero = arith.constant 0 : i32
+    %sum = arith.addf %v0, %v1 : f32
+    %begins = arith.cmpi ne, %h1, %zero : i32
+    %s = arith.select %begins, %v1, %sum : f32
+    %h = arith.ori %h0, %h1 : i32
+    tile.yield %h, %s : i32, f32
+  }
+  tile.scatter %r#1, %y offsets %at : tensor<2048xi32> : tensor<2048xf32>, !tile.ptr<f32>
   return
 }

@@ -22,7 +22,11 @@ struct Window {
   SmallVector<std::pair<int64_t, GatherOp>> gathers;  ///< by distance in elements from the common start
   int64_t low = 0, high = 0;                          ///< the smallest and largest distance
   int vector = 1;                                     ///< elements of an access, aligned at distance 0
+  int run = 1;  ///< neighbours that a thread has in a row at distance 0, one or several accesses
 };
+
+/// Neighbours that one window serves, at most: what a thread has beyond that has windows of its own.
+constexpr int64_t kLongestRun = 32;
 
 int64_t floorTo(int64_t x, int64_t unit) { return x - ((x % unit) + unit) % unit; }
 
@@ -51,9 +55,13 @@ Window windowOf(Emitter& e, GatherOp first) {
   }
   const int bytes = memoryBytes(e.elementType(first.getResult()));
   const layout::Layout& layout = e.layoutOf(first.getResult());
-  const AccessWidth width = widthUnder(offsetWidth(e.facts(), root.ptr, first.getOffsets(), {}, bytes), layout);
-  window.vector = width.aligned;
+  AccessWidth width = widthUnder(offsetWidth(e.facts(), root.ptr, first.getOffsets(), {}, bytes), layout);
+  window.run = window.vector = width.aligned;
   if (root.offset) window.vector = std::gcd<int64_t>(window.vector, e.facts().divisibility(root.offset));
+  if (width.dim < 0) return window;
+  const int64_t inARow = e.facts().of(first.getOffsets()).contiguity[width.dim];
+  width.aligned = width.masked = static_cast<int>(std::min<int64_t>(inARow & -inARow, kLongestRun));
+  window.run = std::max(window.run, widthUnder(width, layout).aligned);
   return window;
 }
 
@@ -65,8 +73,9 @@ bool pays(const Window& window) {
   for (size_t i = 1; i < places.size(); ++i)
     if (places[i] - places[i - 1] > window.vector) return false;
   int64_t apart = 0, together = 0;
-  for (auto [distance, gather] : window.gathers) apart += distance % window.vector == 0 ? 1 : window.vector;
-  const int64_t end = window.high + window.vector;
+  for (auto [distance, gather] : window.gathers)
+    apart += distance % window.vector == 0 ? window.run / window.vector : window.run;
+  const int64_t end = window.high + window.run;
   for (int64_t at = floorTo(window.low, window.vector); at < end; at += window.vector)
     together += at >= window.low && at + window.vector <= end
                     ? 1
@@ -105,11 +114,12 @@ bool emitWindow(Emitter& e, GatherOp first) {
   const Window window = windowOf(e, first);
   const layout::Layout& layout = e.layoutOf(first.getResult());
   if (window.gathers.size() < 2 || window.vector == 1 || layout.isPadded() || !pays(window)) return false;
-  // A mask that shows in what is made of a gather is kept for every element: several cost more than the loads.
+  // A mask that shows in what is made of a gather is kept for every element. Where there are several, that is done only
+  // where some element is not wanted.
   llvm::DenseSet<Value> shown;
   for (auto [distance, gather] : window.gathers)
     if (gather.getMask() && !isOnlyWrittenUnder(gather.getMask(), gather.getResult())) shown.insert(gather.getMask());
-  if (shown.size() > 1) return false;
+  const bool choosesInside = shown.size() > 1;
   llvm::Type* element = e.elementType(first.getResult());
   const int bytes = memoryBytes(element);
   const int64_t by = withoutConstantPart(first.getPtr()).second;
@@ -127,11 +137,25 @@ bool emitWindow(Emitter& e, GatherOp first) {
       return false;
     if (gather.getMask() && seen.insert(gather.getMask()).second) inside.push_back(masks.back()->allInside());
   }
-  const auto runs = masks[0]->runs(window.vector, /*unique=*/false);
-  if (runs.empty() || static_cast<int>(runs[0].size()) != window.vector) return false;
-  const int64_t count = window.high - window.low + window.vector;
+  const auto runs = masks[0]->runs(window.run, /*unique=*/false);
+  if (runs.empty() || static_cast<int>(runs[0].size()) != window.run) return false;
+  const int64_t count = window.high - window.low + window.run;
 
-  // All of the windows, one behind the other.
+  // What a gather has of all the windows; with `masked` elements only where its mask is on.
+  auto taken = [&](size_t g, const Regs& all, bool masked) {
+    auto [distance, gather] = window.gathers[g];
+    Regs fallback{llvm::Constant::getNullValue(element)}, result(layout.numRegs(), llvm::PoisonValue::get(element));
+    if (gather.getOther()) fallback = Regs(e.regs(gather.getOther()));
+    for (const auto& [r, run] : llvm::enumerate(runs))
+      for (auto [i, reg] : llvm::enumerate(run)) {
+        llvm::Value* value = all[r * count + (distance - window.low) + i];
+        llvm::Value* own = masked ? masks[g]->predicate(reg) : nullptr;
+        result[reg] = own ? e.b.CreateSelect(own, value, fallback[fallback.size() == 1 ? 0 : reg]) : value;
+      }
+    return result;
+  };
+
+  // All of the windows, one behind the other; or, where masks are looked at here, all that the gathers have.
   auto load = [&](bool whole) {
     const auto access = accessOf(first);
     Regs all;
@@ -142,7 +166,7 @@ bool emitWindow(Emitter& e, GatherOp first) {
         llvm::Value* wanted = nullptr;
         for (size_t g = 0; !whole && g < masks.size(); ++g) {
           const int64_t i = at - window.gathers[g].first;
-          if (i < 0 || i >= window.vector) continue;
+          if (i < 0 || i >= window.run) continue;
           llvm::Value* own = masks[g]->predicate(run[i]);
           if (!own) own = e.b.getTrue();
           wanted = wanted ? e.b.CreateOr(wanted, own) : own;
@@ -154,22 +178,22 @@ bool emitWindow(Emitter& e, GatherOp first) {
         at += isVector ? window.vector : 1;
       }
     }
-    return all;
+    if (!choosesInside) return all;
+    Regs results;
+    for (auto [g, field] : llvm::enumerate(window.gathers)) {
+      GatherOp gather = field.second;
+      results.append(taken(g, all, !whole && shown.contains(gather.getMask())));
+    }
+    return results;
   };
   llvm::Value* fast = e.andAll(inside);
   const Regs all = fast ? branch(e, fast, load) : load(true);
 
   for (auto [g, field] : llvm::enumerate(window.gathers)) {
     GatherOp gather = field.second;
-    Regs fallback{llvm::Constant::getNullValue(element)}, result(layout.numRegs(), llvm::PoisonValue::get(element));
-    if (gather.getOther()) fallback = Regs(e.regs(gather.getOther()));
-    for (const auto& [r, run] : llvm::enumerate(runs))
-      for (auto [i, reg] : llvm::enumerate(run)) {
-        llvm::Value* value = all[r * count + (field.first - window.low) + i];
-        llvm::Value* own = shown.contains(gather.getMask()) ? masks[g]->predicate(reg) : nullptr;
-        result[reg] = own ? e.b.CreateSelect(own, value, fallback[fallback.size() == 1 ? 0 : reg]) : value;
-      }
-    e.define(gather.getResult(), std::move(result));
+    const auto own = all.begin() + static_cast<long>(g) * layout.numRegs();
+    e.define(gather.getResult(), choosesInside ? Regs(own, own + layout.numRegs())
+                                               : taken(g, all, shown.contains(gather.getMask())));
     if (gather != first) e.definedAhead.insert(gather);
   }
   return true;
