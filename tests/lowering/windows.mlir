@@ -53,17 +53,10 @@ func.func @unmasked(%x: !tile.ptr<f32> {tile.align = 16 : i32}, %y: !tile.ptr<f3
 
 // -----
 
-// Each gather has its own mask, and what is made of them is written everywhere: what a mask leaves out is chosen where
-// some element is not wanted, nowhere else.
+// Each gather has its own mask, and what is made of them is written everywhere: no window.
 // CHECK-LABEL: .entry padded(
-// CHECK-NOT: selp
-// CHECK: ld.global.b32
-// CHECK-NEXT: ld.global.v4.b32
-// CHECK-NEXT: ld.global.b32
-// CHECK-NOT: selp
-// CHECK: bra
-// CHECK-COUNT-6: ld.global.b32
-// CHECK-NOT: ld.global
+// CHECK-NOT: bra
+// CHECK-COUNT-9: ld.global
 // CHECK: ret;
 func.func @padded(%x: !tile.ptr<f32> {tile.align = 16 : i32}, %y: !tile.ptr<f32> {tile.align = 16 : i32}, %n: i32 {tile.multiple_of = 16 : i32}) attributes {tile.kernel, tile.num_warps = 4 : i32} {
   %1 = arith.constant 1 : i32
@@ -102,6 +95,47 @@ func.func @heads(%x: !tile.ptr<i32> {tile.align = 16 : i32}, %y: !tile.ptr<f32> 
   %xl = tile.ptr_add %x, %m1 : !tile.ptr<i32>, i32
   %b = tile.gather %x offsets %at : tensor<2048xi32> : !tile.ptr<i32> -> tensor<2048xi32>
   %a = tile.gather %xl offsets %at : tensor<2048xi32> : !tile.ptr<i32> -> tensor<2048xi32>
+  %is = arith.cmpi ne, %a, %b : tensor<2048xi32>
+  %head = arith.extui %is : tensor<2048xi1> to tensor<2048xi32>
+  %v = arith.sitofp %b : tensor<2048xi32> to tensor<2048xf32>
+  %r:2 = tile.scan %head, %v axis 0 : (tensor<2048xi32>, tensor<2048xf32>) -> (tensor<2048xi32>, tensor<2048xf32>) {
+  ^bb0(%h0: i32, %v0: f32, %h1: i32, %v1: f32):
+    %zero = arith.constant 0 : i32
+    %sum = arith.addf %v0, %v1 : f32
+    %begins = arith.cmpi ne, %h1, %zero : i32
+    %s = arith.select %begins, %v1, %sum : f32
+    %h = arith.ori %h0, %h1 : i32
+    tile.yield %h, %s : i32, f32
+  }
+  tile.scatter %r#1, %y offsets %at : tensor<2048xi32> : tensor<2048xf32>, !tile.ptr<f32>
+  return
+}
+
+// -----
+
+// The same under masks of their own: what they leave out is chosen where some element is not wanted, nowhere else.
+// CHECK-LABEL: .entry masked_heads(
+// CHECK: bra
+// CHECK-NOT: selp
+// CHECK: ld.global.b32
+// CHECK-COUNT-4: ld.global.v4.b32
+// CHECK-NOT: selp
+// CHECK: bra
+// CHECK-COUNT-17: ld.global.b32
+// CHECK-NOT: ld.global
+// CHECK: ret;
+func.func @masked_heads(%x: !tile.ptr<i32> {tile.align = 16 : i32}, %y: !tile.ptr<f32> {tile.align = 16 : i32}, %n: i32 {tile.multiple_of = 16 : i32}) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %m1 = arith.constant -1 : i32
+  %at = tile.iota : tensor<2048xi32>
+  %zeros = arith.constant dense<0> : tensor<2048xi32>
+  %none = arith.constant dense<-1> : tensor<2048xi32>
+  %size = tile.splat %n : i32 -> tensor<2048xi32>
+  %in = arith.cmpi slt, %at, %size : tensor<2048xi32>
+  %some = arith.cmpi sgt, %at, %zeros : tensor<2048xi32>
+  %behind = arith.andi %in, %some : tensor<2048xi1>
+  %xl = tile.ptr_add %x, %m1 : !tile.ptr<i32>, i32
+  %b = tile.gather %x offsets %at : tensor<2048xi32> mask %in : tensor<2048xi1> other %none : tensor<2048xi32> : !tile.ptr<i32> -> tensor<2048xi32>
+  %a = tile.gather %xl offsets %at : tensor<2048xi32> mask %behind : tensor<2048xi1> other %none : tensor<2048xi32> : !tile.ptr<i32> -> tensor<2048xi32>
   %is = arith.cmpi ne, %a, %b : tensor<2048xi32>
   %head = arith.extui %is : tensor<2048xi1> to tensor<2048xi32>
   %v = arith.sitofp %b : tensor<2048xi32> to tensor<2048xf32>

@@ -1,10 +1,11 @@
-// Launches of at most one program per multiprocessor: loops whose loads are too few to keep memory busy do several
-// iterations at a time, with their loads at the top.
+// Loops whose loads are too few to keep memory busy do several iterations at a time, with their loads at the top: of one
+// program per multiprocessor, and, if threads load less than their share, of many.
 // RUN: tile-opt %s -split-input-file --pass-pipeline='builtin.module(func.func(tile-assign-layouts,canonicalize,cse,tile-more-in-flight))' --tile-target=sm_90a | FileCheck %s --check-prefixes=ALL,MANY
 // RUN: tile-opt %s -split-input-file --pass-pipeline='builtin.module(func.func(tile-assign-layouts,canonicalize,cse,tile-more-in-flight))' --tile-target=sm_90a --tile-few-programs | FileCheck %s --check-prefixes=ALL,FEW
 
 // 8 KB an iteration, 64 KB wanted: eight bodies, all of whose loads come first; sums keep their order. Loops
-// of four, two and one do what remains.
+// of four, two and one do what remains. Among many programs 32 bytes of each thread are wanted, which has 16: twice as
+// many are not worth it.
 // ALL-LABEL: func.func @sums
 // ALL-SAME: tile.varies_with_grid
 // MANY: scf.for
@@ -59,6 +60,72 @@ func.func @places(%x: !tile.ptr<f32>, %at: !tile.view<1xi32>, %y: !tile.view<1xf
     scf.yield %s : tensor<2048xf32>
   }
   tile.store %r, %y[%c0 : i32] : tensor<2048xf32>, !tile.view<1xf32>
+  return
+}
+
+// -----
+// An element of each thread, at places that are read: bytes that are waited for one behind the other are not on their way
+// together. Four bodies for many programs, however few bytes.
+// ALL-LABEL: func.func @elements
+// MANY: scf.for
+// MANY-COUNT-4: tile.gather %arg1
+// MANY-COUNT-4: tile.gather %arg0
+// MANY-NOT: tile.gather
+// MANY: scf.for
+// MANY-COUNT-2: tile.gather %arg1
+// MANY: scf.for
+// ALL: return
+func.func @elements(%x: !tile.ptr<f32>, %at: !tile.ptr<i32>, %y: !tile.ptr<f32>, %n: i32, %step: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %lane = tile.iota : tensor<128xi32>
+  %zero = arith.constant dense<0.0> : tensor<128xf32>
+  %r = scf.for %i = %c0 to %n step %step iter_args(%a = %zero) -> (tensor<128xf32>) : i32 {
+    %is = tile.splat %i : i32 -> tensor<128xi32>
+    %o = arith.addi %is, %lane : tensor<128xi32>
+    %p = tile.gather %at offsets %o : tensor<128xi32> : !tile.ptr<i32> -> tensor<128xi32>
+    %u = tile.gather %x offsets %p : tensor<128xi32> : !tile.ptr<f32> -> tensor<128xf32>
+    %s = arith.addf %a, %u : tensor<128xf32>
+    scf.yield %s : tensor<128xf32>
+  }
+  tile.scatter %r, %y offsets %lane : tensor<128xi32> : tensor<128xf32>, !tile.ptr<f32>
+  return
+}
+
+// -----
+// Among many programs inner loops stay, which begin and end often, and those whose iterations compute for long.
+// ALL-LABEL: func.func @inner
+// MANY: scf.for
+// MANY: scf.for
+// MANY-COUNT-1: tile.gather
+// MANY-NOT: tile.gather
+// MANY: scf.for
+// MANY-COUNT-1: tile.gather
+// MANY-NOT: tile.gather
+// ALL: return
+func.func @inner(%x: !tile.ptr<f32>, %d: !tile.ptr<f64>, %y: !tile.ptr<f32>, %z: !tile.ptr<f64>, %n: i32, %step: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %lane = tile.iota : tensor<128xi32>
+  %zero = arith.constant dense<0.0> : tensor<128xf32>
+  %one = arith.constant dense<1.0> : tensor<128xf64>
+  %r = scf.for %k = %c0 to %n step %step iter_args(%b = %zero) -> (tensor<128xf32>) : i32 {
+    %t = scf.for %i = %c0 to %k step %step iter_args(%a = %b) -> (tensor<128xf32>) : i32 {
+      %is = tile.splat %i : i32 -> tensor<128xi32>
+      %o = arith.addi %is, %lane : tensor<128xi32>
+      %u = tile.gather %x offsets %o : tensor<128xi32> : !tile.ptr<f32> -> tensor<128xf32>
+      %s = arith.addf %a, %u : tensor<128xf32>
+      scf.yield %s : tensor<128xf32>
+    }
+    scf.yield %t : tensor<128xf32>
+  }
+  %q = scf.for %i = %c0 to %n step %step iter_args(%a = %one) -> (tensor<128xf64>) : i32 {
+    %is = tile.splat %i : i32 -> tensor<128xi32>
+    %o = arith.addi %is, %lane : tensor<128xi32>
+    %u = tile.gather %d offsets %o : tensor<128xi32> : !tile.ptr<f64> -> tensor<128xf64>
+    %s = arith.divf %a, %u : tensor<128xf64>
+    scf.yield %s : tensor<128xf64>
+  }
+  tile.scatter %r, %y offsets %lane : tensor<128xi32> : tensor<128xf32>, !tile.ptr<f32>
+  tile.scatter %q, %z offsets %lane : tensor<128xi32> : tensor<128xf64>, !tile.ptr<f64>
   return
 }
 

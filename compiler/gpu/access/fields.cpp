@@ -21,9 +21,10 @@ std::pair<RecordStart, int64_t> withoutConstantPart(Value ptr) {
   constexpr int64_t kMost = 1 << 20;
   int64_t by = 0;
   APInt constant;
-  auto takeConstant = [&](Value value) {
-    if (!matchPattern(value, m_ConstantInt(&constant)) || std::abs(by + constant.getSExtValue()) > kMost) return false;
-    by += constant.getSExtValue();
+  auto takeConstant = [&](Value value, int sign = 1) {
+    if (!matchPattern(value, m_ConstantInt(&constant)) || std::abs(by + sign * constant.getSExtValue()) > kMost)
+      return false;
+    by += sign * constant.getSExtValue();
     return true;
   };
   auto add = ptr.getDefiningOp<PtrAddOp>();
@@ -31,10 +32,11 @@ std::pair<RecordStart, int64_t> withoutConstantPart(Value ptr) {
   if (!add) return {{ptr, {}}, by};
   // The place of a program and the number of a field in one sum, which must not wrap before it is widened.
   Value offset = add.getOffset();
-  while (auto sum = offset.getDefiningOp<arith::AddIOp>()) {
-    if (!(offset.getType().isInteger(64) || neverWraps(sum)) || !takeConstant(sum.getRhs())) break;
-    offset = sum.getLhs();
-  }
+  auto takeFrom = [&](auto sum, int sign) {
+    return sum && (offset.getType().isInteger(64) || neverWraps(sum)) && takeConstant(sum.getRhs(), sign);
+  };
+  while (takeFrom(offset.getDefiningOp<arith::AddIOp>(), 1) || takeFrom(offset.getDefiningOp<arith::SubIOp>(), -1))
+    offset = offset.getDefiningOp()->getOperand(0);
   return {{add.getPtr(), offset}, by};
 }
 

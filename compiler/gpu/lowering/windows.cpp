@@ -114,12 +114,13 @@ bool emitWindow(Emitter& e, GatherOp first) {
   const Window window = windowOf(e, first);
   const layout::Layout& layout = e.layoutOf(first.getResult());
   if (window.gathers.size() < 2 || window.vector == 1 || layout.isPadded() || !pays(window)) return false;
-  // A mask that shows in what is made of a gather is kept for every element. Where there are several, that is done only
-  // where some element is not wanted.
+  // A mask that shows in what is made of a gather is kept for every element. Several are looked at only where some
+  // element is not wanted; that is a way of its own, whose loads others cannot overlap: it must save many.
   llvm::DenseSet<Value> shown;
   for (auto [distance, gather] : window.gathers)
     if (gather.getMask() && !isOnlyWrittenUnder(gather.getMask(), gather.getResult())) shown.insert(gather.getMask());
   const bool choosesInside = shown.size() > 1;
+  if (choosesInside && window.run == window.vector) return false;
   llvm::Type* element = e.elementType(first.getResult());
   const int bytes = memoryBytes(element);
   const int64_t by = withoutConstantPart(first.getPtr()).second;

@@ -105,7 +105,8 @@ class Left {
   bool keepsToWarp(Operation* op) {
     if (!keepsScratch(op)) return false;
     if (isa<arith::ArithDialect, scf::SCFDialect>(op->getDialect()) || isElementwise(op)) return true;
-    if (isa<GatherOp, LoadOp>(op)) return !isVolatile(op);
+    if (auto gather = dyn_cast<GatherOp>(op)) return !isVolatile(op) || leavesOut(gather.getMask());
+    if (isa<LoadOp>(op)) return !isVolatile(op);
     if (auto scatter = dyn_cast<ScatterOp>(op)) return leavesOut(scatter.getMask());
     if (auto atomic = dyn_cast<AtomicRmwOp>(op))
       return leavesOut(atomic.getMask()) && !isAcquire(op) && !isRelease(op);

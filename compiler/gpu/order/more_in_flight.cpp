@@ -1,7 +1,7 @@
-// more_in_flight.cpp - loops whose loads are too few to keep memory busy do several iterations at a time, for launches
-// of at most one program per multiprocessor.
-// Before: layouts; a loop without products loads, computes, loads again. Where many programs share a multiprocessor,
-//         others load meanwhile; a program that has it for itself waits for all of memory's latency in every iteration.
+// more_in_flight.cpp - loops whose loads are too few to keep memory busy do several iterations at a time.
+// Before: layouts; a loop without products loads, computes, loads again. A program that has a multiprocessor for itself
+//         waits for all of memory's latency in every iteration. Where many share it others load meanwhile, which is
+//         enough unless each thread loads little.
 // After:  the body of such a loop is that of several iterations, with their loads at its top; loops of half as many,
 //         and so on, do what remains. As many iterations as bring the bytes wanted on their way, and as registers and
 //         instruction caches have room for.
@@ -9,6 +9,8 @@
 // Sums stay in their order. Loads stay where somebody might write what they read: the program (through the same
 // argument), or others (atomics that order memory, volatile reads). A walk along pointers that are loaded, each from
 // where the one before leads, has one load on its way whatever is done.
+#include <map>
+
 #include "compiler/analysis/memory_roots.h"
 #include "compiler/dialect/products.h"
 #include "compiler/dialect/warps.h"
@@ -20,7 +22,10 @@
 #include "llvm/ADT/SetVector.h"
 #include "llvm/Support/MathExtras.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/TypeUtilities.h"
+#include "mlir/Interfaces/LoopLikeInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Pass/Pass.h"
 
@@ -31,9 +36,25 @@ namespace {
 
 /// Bytes on their way that keep a multiprocessor's share of the second-level cache busy: its latency times 64 a cycle.
 constexpr int64_t kWantedBytes = 64 << 10;
-/// Iterations in one body at most, and what a thread does in such a body, in words that it computes: more would not fit
-/// the instruction caches, and an iteration of so much work waits for little besides.
-constexpr int64_t kMostBodies = 8, kMostWork = 768;
+
+/// What one program may take of a multiprocessor.
+struct Room {
+  int64_t wantedBytes;  ///< on their way
+  int64_t leastTimes;   ///< that they are what an iteration has: less is not worth the code
+  /// Iterations in one body at most, and what a thread does in such a body, in words that it computes: more would not
+  /// fit the instruction caches, and an iteration of so much work waits for little besides.
+  int64_t mostBodies, mostWork;
+  int64_t registers;  ///< of a thread
+};
+Room roomOfOne(const Target& target, int64_t threads) {
+  return {kWantedBytes, 2, 8, 768, std::min<int64_t>(target.maxRegsPerThread, target.registersPerSm / threads)};
+}
+/// Of one among as many as fit where each thread has few registers: its share of the bytes; and registers with which
+/// half as many fit.
+Room roomOfMany(const Target& target, int64_t threads) {
+  constexpr int64_t kFew = 32;
+  return {kWantedBytes * threads * kFew / target.registersPerSm, 4, 4, 256, 2 * kFew};
+}
 
 bool isTile(Type type) { return isa<RankedTensorType>(type); }
 bool isRead(Operation* op) { return isa<LoadOp, GatherOp>(op); }
@@ -99,22 +120,27 @@ class LoadsFirst {
 
 class MoreInFlight {
  public:
-  MoreInFlight(scf::ForOp loop, int64_t warps, const Target& target) : loop_(loop), warps_(warps), target_(target) {}
+  explicit MoreInFlight(scf::ForOp loop) : loop_(loop) {}
 
   /// How many iterations a body should have; 1: it stays.
-  int64_t bodies() {
-    if (loop_->hasAttr(kUnrollAttr) || !isPlain()) return 1;  // whoever asks for a number gets that
-    int64_t bytes = 0, registers = 0, work = 1;
+  int64_t bodies(const Room& room) {
+    // Whoever asks for a number gets that.
+    if (loop_->hasAttr(kUnrollAttr) || loop_->hasAttr(kAsAskedAttr) || !isPlain()) return 1;
+    int64_t registers = 0, work = 1;
+    std::map<int, int64_t> atATime;  // bytes, by the loads that are waited for first
     for (Operation& op : *loop_.getBody()) {
       work += workOf(&op);
-      if (!canMove(&op) || !moves(&op)) continue;
+      const auto behind = canMove(&op) ? loadsBehind(&op) : std::nullopt;
+      if (!behind) continue;
       const Type type = op.getResult(0).getType();
-      bytes += isTile(type) ? tileBytes(type) : elementBytes(type);
+      atATime[*behind] += isTile(type) ? tileBytes(type) : elementBytes(type);
       registers += registersOf(type);
     }
-    if (bytes == 0) return 1;
-    int64_t bodies =
-        std::min({kMostBodies, kWantedBytes / bytes, kMostWork / work, freeRegisters() / registers});
+    int64_t bytes = 0;
+    for (auto [loads, each] : atATime) bytes = std::max(bytes, each);
+    if (bytes == 0 || room.wantedBytes / bytes < room.leastTimes) return 1;
+    int64_t bodies = std::min(
+        {room.mostBodies, room.wantedBytes / bytes, room.mostWork / work, freeRegisters(room.registers) / registers});
     if (const auto trips = loop_.getStaticTripCount()) bodies = std::min<int64_t>(bodies, trips->getSExtValue());
     return bodies < 2 ? 1 : int64_t{1} << llvm::Log2_64(static_cast<uint64_t>(bodies));
   }
@@ -129,6 +155,7 @@ class MoreInFlight {
  private:
   /// Nothing but arithmetic, loads, and stores without order: no loops, branches, products or copies.
   bool isPlain() {
+    writes_.clear();
     for (Operation& op : *loop_.getBody()) {
       if (op.hasTrait<OpTrait::IsTerminator>()) continue;
       if (isRead(&op) ? isVolatile(&op) : writesGlobal(&op) && (isAcquire(&op) || isRelease(&op))) return false;
@@ -139,23 +166,26 @@ class MoreInFlight {
     return true;
   }
 
-  /// The load reads another place in every iteration, and iterations ahead can tell which.
-  bool moves(Operation* load) {
+  /// A load that reads another place in every iteration, and iterations ahead can tell which: how many loads, one behind
+  /// the other, its place is made of. Nullopt: another load.
+  std::optional<int> loadsBehind(Operation* load) {
     Way way;
     for (Value operand : load->getOperands())
-      if (!isKnownAhead(operand, 0, way)) return false;
-    return way.varies;
+      if (!isKnownAhead(operand, 0, way)) return std::nullopt;
+    return way.varies ? std::optional(way.loads) : std::nullopt;
   }
 
   /// What was met between a load and what its address is made of.
   struct Way {
     bool varies = false;
+    int loads = 0;
     llvm::DenseMap<Value, int> carried;           ///< with the loads in front of them
     llvm::DenseSet<std::pair<Value, int>> known;  ///< each is looked at once: sums of sums have 2^depth ways
   };
   /// `loads`: how many lie between what was asked for and the value.
   bool isKnownAhead(Value value, int loads, Way& way) {
     if (!value || loop_.isDefinedOutsideOfLoop(value)) return true;
+    way.loads = std::max(way.loads, loads);
     if (value == loop_.getInductionVar()) return way.varies = true;
     if (auto arg = dyn_cast<BlockArgument>(value)) {
       if (arg.getOwner() != loop_.getBody()) return false;
@@ -174,16 +204,17 @@ class MoreInFlight {
   /// Words that a thread computes, roughly its instructions.
   static int64_t workOf(Operation* op) {
     constexpr int64_t kOfExchange = 24;  // lanes, or all threads, hand each other what they have
+    constexpr int64_t kOfDouble = 64;    // divisions and functions, which are made of multiplications
     if (op->hasTrait<OpTrait::ConstantLike>() || op->hasTrait<OpTrait::IsTerminator>()) return 0;
     int64_t work = scratchOf(op) || op->getNumRegions() ? kOfExchange : 0;
     for (Value value : op->getNumRegions() ? ValueRange(op->getOperands()) : ValueRange(op->getResults()))
       work += registersOf(value.getType());
-    return work;
+    const bool isMade = isa<arith::DivFOp>(op) || (isa<math::MathDialect>(op->getDialect()) && !isa<math::FmaOp, math::AbsFOp>(op));
+    return isMade && getElementTypeOrSelf(op->getResult(0)).isF64() ? kOfDouble * work : work;
   }
 
-  /// Registers of a thread besides what it carries, reads from outside of the loop, and computes with. One program has
-  /// all of the multiprocessor's.
-  int64_t freeRegisters() {
+  /// Of so many registers of a thread those besides what it carries, reads from outside of the loop, and computes with.
+  int64_t freeRegisters(int64_t all) {
     constexpr int64_t kOther = 24;
     int64_t held = kOther, largest = 0;
     for (Type type : loop_.getResultTypes()) held += registersOf(type);
@@ -197,8 +228,7 @@ class MoreInFlight {
         if (isTile(result.getType())) largest = std::max(largest, registersOf(result.getType()));
     }
     held += 2 * largest;
-    const int64_t most = std::min<int64_t>(target_.maxRegsPerThread, target_.registersPerSm / (warps_ * target_.lanes));
-    return std::max<int64_t>(0, most - held);
+    return std::max<int64_t>(0, all - held);
   }
 
   /// Constants, and places, which are made again where they are needed.
@@ -208,8 +238,6 @@ class MoreInFlight {
   }
 
   scf::ForOp loop_;
-  int64_t warps_;
-  const Target& target_;
   SmallVector<Operation*> writes_;
 };
 
@@ -218,7 +246,7 @@ class MoreInFlightPass : public PassWrapper<MoreInFlightPass, OperationPass<func
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(MoreInFlightPass)
   MoreInFlightPass(TargetOf target, OptionsOf options) : target_(std::move(target)), options_(std::move(options)) {}
   StringRef getArgument() const override { return "tile-more-in-flight"; }
-  StringRef getDescription() const override { return "several iterations' loads together, for few programs"; }
+  StringRef getDescription() const override { return "several iterations' loads together"; }
   void getDependentDialects(DialectRegistry& registry) const override {
     registry.insert<TileDialect, arith::ArithDialect, scf::SCFDialect>();
   }
@@ -237,8 +265,13 @@ class MoreInFlightPass : public PassWrapper<MoreInFlightPass, OperationPass<func
 
  private:
   void runOn(func::FuncOp func, scf::ForOp loop, int warps) const {
-    MoreInFlight more(loop, warps, target_());
-    const int64_t bodies = chooseByGrid<int64_t>(func, options_(), 1, more.bodies());
+    MoreInFlight more(loop);
+    const int64_t threads = warps * target_().lanes;
+    // Inner loops begin and end often: what remains is done by loops of fewer bodies each time.
+    const bool isInner = loop->getParentOfType<LoopLikeOpInterface>() != nullptr;
+    const int64_t ofMany = isInner ? 1 : more.bodies(roomOfMany(target_(), threads));
+    const int64_t bodies =
+        chooseByGrid<int64_t>(func, options_(), ofMany, more.bodies(roomOfOne(target_(), threads)));
     if (bodies == 1) return;
     // The copies of a load are found by a mark: the loop may be another one afterwards, or none.
     constexpr StringLiteral kMark = "tile.first";

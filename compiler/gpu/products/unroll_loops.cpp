@@ -85,7 +85,10 @@ class UnrollLoopsPass : public PassWrapper<UnrollLoopsPass, OperationPass<func::
       loop.getBody()->walk([&](Operation*) { ++operations; });
       if (loop.getStaticTripCount() || operations * asked.getInt() > kMostOperations) continue;
       loop->removeAttr(kUnrollAttr);
-      if (!unrollBy(loop, asked.getInt())) loop->setAttr(kUnrollAttr, asked);
+      loop->setAttr(kAsAskedAttr, UnitAttr::get(&getContext()));
+      if (unrollBy(loop, asked.getInt())) continue;
+      loop->removeAttr(kAsAskedAttr);
+      loop->setAttr(kUnrollAttr, asked);
     }
   }
 };
