@@ -595,7 +595,7 @@ func.func @roots(%x: !tile.ptr<i32>, %y: !tile.ptr<i32>) attributes {tile.kernel
   } do {
   ^bb0(%a: tensor<256xi1>, %v: tensor<256xi32>, %p: tensor<256xi32>):
     %w = arith.select %a, %p, %v : tensor<256xi1>, tensor<256xi32>
-    %u = tile.gather %x offsets %w : tensor<256xi32> mask %a : tensor<256xi1> cache volatile_ : !tile.ptr<i32> -> tensor<256xi32>
+    %u = tile.gather %x offsets %w : tensor<256xi32> mask %a : tensor<256xi1> cache volatile : !tile.ptr<i32> -> tensor<256xi32>
     %q = arith.select %a, %u, %p : tensor<256xi1>, tensor<256xi32>
     %b = arith.cmpi ne, %w, %q : tensor<256xi32>
     %d = arith.andi %a, %b : tensor<256xi1>
@@ -626,7 +626,7 @@ func.func @roots_of_all(%x: !tile.ptr<i32>, %y: !tile.ptr<i32>) attributes {tile
   } do {
   ^bb0(%a: tensor<256xi1>, %v: tensor<256xi32>, %p: tensor<256xi32>):
     %w = arith.select %a, %p, %v : tensor<256xi1>, tensor<256xi32>
-    %u = tile.gather %x offsets %w : tensor<256xi32> cache volatile_ : !tile.ptr<i32> -> tensor<256xi32>
+    %u = tile.gather %x offsets %w : tensor<256xi32> cache volatile : !tile.ptr<i32> -> tensor<256xi32>
     %q = arith.select %a, %u, %p : tensor<256xi1>, tensor<256xi32>
     %b = arith.cmpi ne, %w, %q : tensor<256xi32>
     %d = arith.andi %a, %b : tensor<256xi1>
