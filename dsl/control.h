@@ -189,5 +189,12 @@ inline void continue_if(Expr condition) { detail::continue_if(condition); }
 inline void break_if(Expr condition) { detail::break_if(condition); }
 /// Directly in the kernel body (or a function it calls there): this program is finished when the condition holds.
 inline void return_if(Expr condition) { detail::return_if(condition); }
+/// The same behind `last`: return_if(label < 0, [&] { store(loss + row, 0.f); }).
+template <class Last>
+void return_if(Expr condition, Last&& last) {
+  static_assert(detail::is_body<Last>());
+  if_(condition, std::forward<Last>(last));
+  detail::return_if(condition);
+}
 
 }  // namespace tile

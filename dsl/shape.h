@@ -77,7 +77,9 @@ template <size_t N>
 [[nodiscard]] inline Tile insert(Expr into, Expr part, Shape offsets) {
   return detail::make_tile(detail::insert(into, part, offsets), into.loc);
 }
-/// result[.., i, ..] = x[.., indices[.., i, ..], ..] along an axis; i32 indices of x's rank.
+/// result[.., i, ..] = x[.., indices[.., i, ..], ..] along an axis; i32 indices of x's rank. One number takes a slice
+/// (the axis goes), a list of one dim several; a table of one dim is looked up at places of any shape. Places are inside
+/// of the axis.
 [[nodiscard]] inline Tile take(Expr x, Expr indices, int axis) {
   return detail::make_tile(detail::take(x, indices, axis), x.loc);
 }

@@ -1,5 +1,6 @@
-// sort.h - order along an axis, by a bitonic network over the next power of two: log2(n)^2 / 2 steps. Long rows of
-// integers known to have few bits (x & 255) take a round for two bits. NaNs come last whichever way, -0 is less than 0.
+// sort.h - order along an axis, and places in an ordered table. Sorting is a bitonic network over the next power of two:
+// log2(n)^2 / 2 steps. Long rows of integers known to have few bits (x & 255) take a round for two bits. NaNs come last
+// whichever way, -0 is less than 0.
 #pragma once
 #include <utility>
 
@@ -27,6 +28,15 @@ struct SortOptions {
   detail::Value indices{};
   Tile values = detail::make_tile(detail::sort(x, along.index, true, &indices, k), x.loc);
   return {values, detail::make_tile(indices, x.loc)};
+}
+/// How many (i32) elements of `table`, one dim in ascending order, are less than each element of x, of the table's type
+/// and any shape: where x would be put in front of its equals. log2 of the table's size look-ups each. NaN: 0.
+[[nodiscard]] inline Tile lower_bound(Expr table, Expr x) {
+  return detail::make_tile(detail::bound(table, x, false), x.loc);
+}
+/// The same of elements that are not more: where x would be put behind its equals.
+[[nodiscard]] inline Tile upper_bound(Expr table, Expr x) {
+  return detail::make_tile(detail::bound(table, x, true), x.loc);
 }
 
 }  // namespace tile

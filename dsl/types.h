@@ -77,7 +77,8 @@ class Shape {
   requires(std::is_base_of_v<Tile, D> || ...) Shape(const D&...) {
     static_assert(detail::kAlwaysFalse<D...>,
                   "the sizes of a tile are known while tracing, and this is the value of a tile or an argument of the "
-                  "launch -> take a field of the configuration, and mask or bound what is beyond the end");
+                  "launch -> take a field of the configuration, and mask or bound what is beyond the end; the part of a tile "
+                  "at such a place is take(x, place + arange(0, n), axis)");
   }
   constexpr int rank() const { return rank_; }
   constexpr int64_t operator[](int i) const { return dims_[i]; }

@@ -114,6 +114,8 @@ Value to_scalar(const Operand&);
 /// Sorted along an axis; where `indices` is given, equal elements keep their order, and it says where they were.
 /// `first`: so many of them only.
 Value sort(const Operand&, int axis, bool descending, Value* indices, std::optional<int64_t> first = {});
+/// How many elements of an ascending table are less, or (`upper`) not more.
+Value bound(const Operand& table, const Operand&, bool upper);
 
 // ---- memory
 Value load(const Operand& pointer, const Operand& mask, const Operand& other, Cache);

@@ -1,6 +1,7 @@
 // emit_elementwise.cpp - operators and element by element functions: one switch generated from elementwise.def.
 #include "dsl/tracing/composed_functions.h"
 #include "dsl/tracing/emit_rules.h"
+#include "mlir/IR/Matchers.h"
 
 namespace tile::detail {
 using namespace mlir;
@@ -173,6 +174,14 @@ std::string mixing_hint(DType a, DType b) {
   return "signed and unsigned do not mix; convert one side with cast(x, dtype)";
 }
 
+/// `Tile m = 0;`, in front of a loop or in one, which is a block without an op until it ends: literals of an expression
+/// are no values.
+bool is_number_of_tile(mlir::Value v) {
+  auto arg = dyn_cast<BlockArgument>(v);
+  const bool is_carried = arg && !arg.getOwner()->getParentOp();
+  return isa<IntegerType>(v.getType()) && (is_carried || matchPattern(v, m_Constant()));
+}
+
 /// where(c, 1, 0): no tile told the literals their type.
 bool chooses_literals(mlir::Value v) {
   auto choice = v.getDefiningOp<arith::SelectOp>();
@@ -211,8 +220,11 @@ bool unify(Tracer& t, Op op, const Operand* args, int count, const char* verb, O
       for (const Value v : {use(t, *decided_by), ids[i]})
         if (chooses_literals(t.info(v).value))
           hint += " (where() of two literals is " + std::string(name(t.info(v).dtype)) + " on its own)";
-      t.error("'" + std::string(verb) + "' mixes " + t.type_of(use(t, *decided_by)).to_string() + " and " +
-                  type.to_string() + "; " + hint,
+      const Value decided = use(t, *decided_by);
+      if (is_float(d) && type.shape.rank() > 0 && is_number_of_tile(t.info(decided).value))
+        hint += "; a tile that a loop adds to begins as one, e.g. zeros_like(x)";
+      t.error("'" + std::string(verb) + "' mixes " + t.type_of(decided).to_string() + " and " + type.to_string() +
+                  "; " + hint,
               args[0].loc);
       return false;
     }

@@ -9,8 +9,12 @@ Value operand_tile(Tracer& t, const Operand& o, const char* verb) {
   const Value v = use(t, o);
   if (t.is_bad(v)) return {0};
   if (t.in_combiner()) return t.error(std::string(verb) + " cannot be used inside a combiner", o.loc), Value{0};
-  if (t.type_of(v).shape.rank() == 0 || t.info(v).kind != ValueKind::number)
-    return t.error(std::string(verb) + " needs a tile of numbers, found " + t.type_of(v).to_string(), o.loc), Value{0};
+  const TileType type = t.type_of(v);
+  if (type.shape.rank() == 0 || t.info(v).kind != ValueKind::number)
+    return t.error(std::string(verb) + " needs a tile of numbers, found " +
+                       (type.shape.rank() == 0 ? "the scalar " : "") + type.to_string(),
+                   o.loc),
+           Value{0};
   return v;
 }
 

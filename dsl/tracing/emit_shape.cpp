@@ -1,4 +1,5 @@
 // emit_shape.cpp - broadcasting rules, and the verbs that keep elements but change their shape or order.
+#include "dsl/tracing/emit_at.h"
 #include "dsl/tracing/emit_rules.h"
 
 namespace tile::detail {
@@ -404,16 +405,37 @@ Value shift(const Operand& o, int64_t by, int axis, const Operand& fill) {
   return x.result(ir::CatOp::create(b, at, x.like(x.type.shape), parts, axis));
 }
 
+/// Indices of another rank than the tile's: a number of one slice (the axis goes), a list of slices, a table that is
+/// looked up at places of any shape. Nullopt: none of these.
+static std::optional<Value> take_slices(const TileOperand& x, const TileOperand& i, int axis) {
+  const At of{x.loc}, at{i.loc};
+  const Shape& shape = x.type.shape;
+  const int64_t count = i.type.shape.elements();
+  if (shape.rank() == 1) {  // a table
+    const Value found = take(of(x.v), at(reshape(at(i.v), Shape{count})), 0);
+    return x.t->is_bad(found) ? found : reshape(of(found), i.type.shape);
+  }
+  if (i.type.shape.rank() > 1) return std::nullopt;
+  Shape line, full = shape;
+  for (int d = 0; d < shape.rank(); ++d) line.push_back(d == axis ? count : 1);
+  full[axis] = count;
+  const Value slices = take(of(x.v), at(broadcast_to(at(reshape(at(i.v), line)), full)), axis);
+  return i.type.shape.rank() == 1 || x.t->is_bad(slices) ? slices : squeeze(of(slices), axis);
+}
+
 Value take(const Operand& o, const Operand& indices, int axis) {
-  TileOperand x(o, "take"), i(indices, "take");
+  TileOperand x(o, "take"), i(indices, "take", true);
   if (!x || !i || !resolve_axis(*x.t, axis, x.type.shape.rank(), x.type, o.loc)) return {0};
   Shape s = i.type.shape;
+  const bool are_indices = !i.type.pointer && i.type.dtype == DType::i32;
+  if (are_indices && !x.type.pointer && s.rank() != x.type.shape.rank())
+    if (const auto slices = take_slices(x, i, axis)) return *slices;
   bool fits = !x.type.pointer && s.rank() == x.type.shape.rank();
   for (int d = 0; fits && d < s.rank(); ++d) fits = d == axis || s[d] == x.type.shape[d];
-  if (!fits || i.type.pointer || i.type.dtype != DType::i32) {
-    x.t->error("take needs i32 indices that agree with " + x.type.to_string() + " outside axis " +
-                   std::to_string(axis) + ", found " + i.type.to_string() +
-                   (fits && !i.type.pointer ? "; convert with cast(x, i32)" : ""),
+  if (!fits || !are_indices) {
+    x.t->error("take needs i32 indices: one number, a list of one dim, or a tile that agrees with " +
+                   x.type.to_string() + " outside axis " + std::to_string(axis) + ", found " + i.type.to_string() +
+                   (are_indices || i.type.pointer ? "" : "; convert with cast(x, i32)"),
                indices.loc);
     return {0};
   }

@@ -70,6 +70,9 @@ TEST(Errors, PointersOfArithmetic) {
 TEST(Errors, WhereOfLiterals) {
   EXPECT_TILE_ERROR(__LINE__, "'^' mixes tile<4xu8> and tile<4xi32>; signed and unsigned do not mix; convert one side with cast(x, dtype) (where() of two literals is i32 on its own)", [] { auto x = zeros({4}, u8); auto r = x ^ where(x > 3, 29, 0); });
 }
+TEST(Errors, SumsThatBeginAsNumbers) {
+  EXPECT_TILE_ERROR(__LINE__, "'+' mixes i32 and tile<4xf32>; convert one side with cast(x, dtype); a tile that a loop adds to begins as one, e.g. zeros_like(x)", [](I32 n) { Tile m = 0; for (auto k : range(n)) m += zeros({4}, f32) + cast(k, f32); });
+}
 TEST(Errors, OnceForEveryPlace) {
   EXPECT_TILE_ERROR(__LINE__, "'+' mixes i32 and f32", [](I32 n, F32 x) { for (int i = 0; i < 4; ++i) auto r = n + x; });
 }
@@ -149,6 +152,11 @@ TEST(Errors, Shapes) {
   EXPECT_TILE_ERROR(__LINE__, "inside tile<4xf32>, found tile<2xf32> and offsets {9223372036854775807}", [] { auto r = insert(zeros({4}, f32), zeros({2}, f32), {INT64_MAX}); });
   EXPECT_TILE_ERROR(__LINE__, "inside tile<4xf32>, found tile<2xf32> and offsets {0, 0}", [] { auto r = insert(zeros({4}, f32), zeros({2}, f32), {0, 0}); });
   EXPECT_TILE_ERROR(__LINE__, "found tile<4xi64>; convert with cast(x, i32)", [] { auto r = take(zeros({4}, f32), zeros({4}, i64), 0); });
+  EXPECT_TILE_ERROR(__LINE__, "take needs i32 indices: one number, a list of one dim, or a tile that agrees with tile<4x8xf32> outside axis 1, found tile<2x8xi32>", [] { auto r = take(zeros({4, 8}, f32), zeros({2, 8}, i32), 1); });
+  EXPECT_TILE_ERROR(__LINE__, "found tile<2x2x2xi32>", [] { auto r = take(zeros({4, 8}, f32), zeros({2, 2, 2}, i32), 1); });
+  EXPECT_TILE_ERROR(__LINE__, "found i64; convert with cast(x, i32)", [](I64 k) { auto r = take(zeros({4, 8}, f32), k, 1); });
+  EXPECT_TILE_ERROR(__LINE__, "lower_bound needs a table of one dim, numbers in ascending order, found tile<4x2xf32>", [] { auto r = lower_bound(zeros({4, 2}, f32), 1.f); });
+  EXPECT_TILE_ERROR(__LINE__, "what upper_bound looks for must be i32 (or narrower, of the same kind), found f32", [](F32 x) { auto r = upper_bound(arange(0, 4), x); });
   EXPECT_TILE_ERROR(__LINE__, "put needs i32 indices, found tile<4xi64>; convert with cast(x, i32)", [] { auto r = put(zeros({4}, f32), zeros({4}, i64), 1.f, 0); });
   EXPECT_TILE_ERROR(__LINE__, "what is put into tile<4xf16> must be f16 (or narrower, of the same kind), found tile<8xf32>; convert with cast(x, f16)", [] { auto r = put(zeros({4}, f16), zeros({8}, i32), zeros({8}, f32), 0); });
   EXPECT_TILE_ERROR(__LINE__, "put needs indices and values that agree with tile<4x2xf32> outside axis 0, found tile<8xi32> and tile<8xf32>", [] { auto r = put(zeros({4, 2}, f32), zeros({8}, i32), zeros({8}, f32), 0); });
@@ -239,7 +247,7 @@ TEST(Errors, Atomics) {
 TEST(Errors, Reductions) {
   EXPECT_TILE_ERROR(__LINE__, "axis 2 is out of range for tile<4x4xf32>", [] { auto r = max(zeros({4, 4}, f32), axis(2)); });
   EXPECT_TILE_ERROR(__LINE__, "'any' is not defined on tile<4xi32>; it takes i1", [] { auto r = any(arange(0, 4), axis(0)); });
-  EXPECT_TILE_ERROR(__LINE__, "sum needs a tile of numbers, found f32", [](F32 x) { auto r = sum(x, axis(0)); });
+  EXPECT_TILE_ERROR(__LINE__, "sum needs a tile of numbers, found the scalar f32", [](F32 x) { auto r = sum(x, axis(0)); });
   EXPECT_TILE_ERROR(__LINE__, "'max' is not defined on tile<4xi1>; conditions combine with any(x), all(x) or sum(x)", [] { auto r = max(zeros({4}, i1), axis(0)); });
   EXPECT_TILE_ERROR(__LINE__, "'xor_sum' is not defined on tile<4xf32>; it takes integers", [] { auto r = xor_sum(zeros({4}, f32), axis(0)); });
 }

@@ -276,5 +276,23 @@ TEST(Debug, FailedAssertionsNameTheLine) {
   }
 }
 
+/// What a program does before it leaves, also to the variables that the condition was made of.
+TEST(Control, ReturnsBehindLastWords) {
+  for (auto& device : devices()) {
+    std::vector<int32_t> x{3, -1, 0, -7}, out(4, 50);
+    auto k = kernel("last_words", [](Ptr<const int32_t> p, Ptr<int32_t> out) {
+      Tile v = load(p + program_id(0)), leaves = v < 0;
+      return_if(leaves, [&] {
+        store(out + program_id(0), v * 10);
+        v = 9;
+        leaves = v < 0;
+      });
+      store(out + program_id(0), v);
+    });
+    ASSERT_TRUE(run_on(device, k, Grid{4}, x, out));
+    EXPECT_EQ(out, (std::vector<int32_t>{3, -10, 0, -70})) << device->name();
+  }
+}
+
 }  // namespace
 }  // namespace tile::ops

@@ -220,5 +220,35 @@ TEST(Order, TurnedAndInterleaved) {
   }
 }
 
+/// Tables of any size with equal elements; what is looked for lies below, between, on and above them.
+template <class T>
+void check_bounds(int n) {
+  SCOPED_TRACE(std::to_string(n) + " of " + std::string(name(dtype_of<T>())));
+  std::vector<T> table(n), x(6 * 32);
+  for (int i = 0; i < n; ++i) table[i] = static_cast<T>(i / 3 * 2);
+  for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<T>(static_cast<int>(i * 7 % 97) - (std::is_signed_v<T> ? 9 : 0));
+  for (auto& device : devices()) {
+    std::vector<int32_t> lower(x.size(), -1), upper(x.size(), -1), one{-1};
+    auto k = kernel("bounds", [=](Ptr<const T> t, Ptr<const T> p, Ptr<int32_t> lower, Ptr<int32_t> upper, Ptr<int32_t> one) {
+      auto list = load(t + arange(0, n));
+      auto i = arange(0, 6).col() * 32 + arange(0, 32).row();
+      store(lower + i, lower_bound(list, load(p + i)));
+      store(upper + i, upper_bound(list, load(p + i)));
+      store(one, lower_bound(list, load(p + 40)));
+    });
+    ASSERT_TRUE(run_on(device, k, {}, table, x, lower, upper, one));
+    auto at = [&](auto it) { return static_cast<int32_t>(it - table.begin()); };
+    for (size_t i = 0; i < x.size(); ++i) {
+      ASSERT_EQ(lower[i], at(std::lower_bound(table.begin(), table.end(), x[i]))) << device->name() << " " << i;
+      ASSERT_EQ(upper[i], at(std::upper_bound(table.begin(), table.end(), x[i]))) << device->name() << " " << i;
+    }
+    EXPECT_EQ(one[0], lower[40]) << device->name();
+  }
+}
+TEST(Order, PlacesInTables) {
+  for (int n : {1, 2, 5, 64, 100}) check_bounds<float>(n), check_bounds<int32_t>(n);
+  check_bounds<uint8_t>(77);
+}
+
 }  // namespace
 }  // namespace tile::ops

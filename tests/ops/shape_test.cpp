@@ -221,5 +221,36 @@ TEST(Memory, BoxesWithOnlyOneIndexOfADim) {
   }
 }
 
+/// One row or column, several of them, a table at places of another shape: numbers known when the kernel runs.
+TEST(Shapes, SlicesAndTables) {
+  for (auto& device : devices()) {
+    std::vector<float> x(6 * 10), row(10, -1), column(6, -1), rows(3 * 10, -1), part(6 * 4, -1), looked(4 * 8, -1), one(1, -1);
+    for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i * i % 91);
+    std::vector<int32_t> at{4, 7, 5};
+    auto k = kernel("slices", [](Ptr<const float> p, Ptr<const int32_t> at, Ptr<float> row, Ptr<float> column, Ptr<float> rows,
+                                 Ptr<float> part, Ptr<float> looked, Ptr<float> one) {
+      auto x = load(p + arange(0, 6).col() * 10 + arange(0, 10).row());
+      auto r = load(at), c = load(at + 1), b = load(at + 2);
+      store(row + arange(0, 10), take(x, r, 0));
+      store(column + arange(0, 6), take(x, c, -1));
+      store(rows + arange(0, 3).col() * 10 + arange(0, 10).row(), take(x, r - arange(0, 3) * 2, 0));
+      store(part + arange(0, 6).col() * 4 + arange(0, 4).row(), take(x, b + arange(0, 4), 1));
+      auto i = arange(0, 4).col() * 8 + arange(0, 8).row();
+      auto table = load(p + arange(0, 20));
+      store(looked + i, take(table, i * 7 % 20, 0));
+      store(one, take(table, b, 0));
+    });
+    ASSERT_TRUE(run_on(device, k, {}, x, at, row, column, rows, part, looked, one));
+    for (int j = 0; j < 10; ++j) ASSERT_EQ(row[j], x[4 * 10 + j]) << device->name();
+    for (int i = 0; i < 6; ++i) ASSERT_EQ(column[i], x[i * 10 + 7]) << device->name();
+    for (int i = 0; i < 3; ++i)
+      for (int j = 0; j < 10; ++j) ASSERT_EQ(rows[i * 10 + j], x[(4 - 2 * i) * 10 + j]) << device->name();
+    for (int i = 0; i < 6; ++i)
+      for (int j = 0; j < 4; ++j) ASSERT_EQ(part[i * 4 + j], x[i * 10 + 5 + j]) << device->name();
+    for (int i = 0; i < 32; ++i) ASSERT_EQ(looked[i], x[i * 7 % 20]) << device->name();
+    EXPECT_EQ(one[0], x[5]) << device->name();
+  }
+}
+
 }  // namespace
 }  // namespace tile::ops
