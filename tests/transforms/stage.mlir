@@ -351,3 +351,26 @@ func.func @element_by_element_unasked(%p: !tile.ptr<f16> {tile.align = 16 : i32}
   tile.store %r, %C[%c0, %c0 : i32, i32] : tensor<64x64xf32>, !tile.view<2 x f32>
   return
 }
+
+// -----
+
+// Stages that nothing uses: what the loop reads is not copied, and the user who asked is told.
+// CHECK-LABEL: func.func @nothing_copied
+// CHECK: scf.for
+// CHECK-NOT: tile.smem_alloc
+// CHECK: return
+func.func @nothing_copied(%x: !tile.ptr<f32>, %y: !tile.ptr<f32>, %n: i32) attributes {tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %o = tile.iota : tensor<128xi32>
+  %zero = arith.constant dense<0.0> : tensor<128xf32>
+  // expected-remark @+1 {{copies are not pipelined: nothing that this loop loads is copied to shared memory}}
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%a = %zero) -> (tensor<128xf32>) : i32 {
+    %p = tile.ptr_add %x, %i : !tile.ptr<f32>, i32
+    %v = tile.gather %p offsets %o : tensor<128xi32> : !tile.ptr<f32> -> tensor<128xf32>
+    %s = arith.addf %a, %v : tensor<128xf32>
+    scf.yield %s : tensor<128xf32>
+  } {tile.stages = 3 : i32}
+  tile.scatter %r, %y offsets %o : tensor<128xi32> : tensor<128xf32>, !tile.ptr<f32>
+  return
+}

@@ -42,6 +42,7 @@ class Left {
     if (!works || counted_) return works && countsNothing();
     return loop_ ? carriesNothing() : bringsNothing(cast<scf::IfOp>(op_));
   }
+  Operation* why() const { return why_; }
 
  private:
   /// An iteration changes nothing: not what the vote says, not what is read behind the loop.
@@ -50,7 +51,11 @@ class Left {
       stays_.push_back(isStill(next, arg));
     if (!staysLeft(vote_.elements, vote_.leftWhere)) return false;
     return llvm::all_of(llvm::zip(loop_.getResults(), loop_.getConditionOp().getArgs()), [&](auto pair) {
-      return std::get<0>(pair).use_empty() || isOfStill(std::get<1>(pair));
+      auto [result, value] = pair;
+      if (result.use_empty() || isOfStill(value)) return true;
+      if (auto arg = dyn_cast<BlockArgument>(value); arg && arg.getOwner() == loop_.getBeforeBody())
+        why_ = loop_.getYieldOp().getOperand(arg.getArgNumber()).getDefiningOp();
+      return false;
     });
   }
   /// The same of a loop that counts: past the largest number that the warp has. No barrier may be needed in it, since
@@ -64,7 +69,10 @@ class Left {
     if (touches) return false;
     return llvm::all_of(llvm::zip(counted_.getResults(), counted_.getYieldedValues(), counted_.getRegionIterArgs()),
                         [&](auto all) {
-                          return std::get<0>(all).use_empty() || isStill(std::get<1>(all), std::get<2>(all));
+                          auto [result, next, arg] = all;
+                          if (result.use_empty() || isStill(next, arg)) return true;
+                          why_ = next.getDefiningOp();
+                          return false;
                         });
   }
   /// a is b, with b and a.
@@ -471,6 +479,7 @@ class Left {
   }
 
   Operation* op_;
+  Operation* why_ = nullptr;  ///< an op that makes what changes
   scf::WhileOp loop_;   ///< null: a branch, or a loop that counts
   scf::ForOp counted_;  ///< the latter
   std::optional<CarriedConditions> carried_;
@@ -487,6 +496,11 @@ class Left {
 
 }  // namespace
 
-bool mayLeave(Operation* op, const Vote& vote) { return Left(op, vote).mayPart(); }
+bool mayLeave(Operation* op, const Vote& vote, Operation*& why) {
+  Left left(op, vote);
+  const bool may = left.mayPart();
+  why = may ? nullptr : left.why();
+  return may;
+}
 
 }  // namespace tile::ir

@@ -7,7 +7,8 @@
 namespace tile::ir {
 
 /// Whether a warp may leave the loop, or pass by the branch, as soon as none of its own elements wants it, whatever the
-/// vote of all warps says: going on would change nothing of what it holds, and nobody waits for it inside.
-bool mayLeave(mlir::Operation* op, const Vote& vote);
+/// vote of all warps says: going on would change nothing of what it holds, and nobody waits for it inside. If not,
+/// `why` is an op that makes what changes, or is null.
+bool mayLeave(mlir::Operation* op, const Vote& vote, mlir::Operation*& why);
 
 }  // namespace tile::ir

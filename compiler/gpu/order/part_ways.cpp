@@ -11,6 +11,7 @@
 //   - nothing in the loop waits for other warps.
 // Loops that count to the largest of a tile's numbers (`range(max(length))`) are left likewise, each warp at the
 // largest of its own.
+// Of a loop that is left by all together a remark names what changes.
 // Two kinds of carried values may change all the same: an index that can only go on (in `j < end` with j + 1 carried,
 // the condition stays false), and counters that nobody reads behind the loop. insert_barriers takes the change back
 // where threads exchange data through memory inside the loop.
@@ -40,7 +41,14 @@ class PartWaysPass : public PassWrapper<PartWaysPass, OperationPass<func::FuncOp
     });
     for (Operation* op : decided) {
       auto vote = voteOf(op);
-      if (!vote || !mayLeave(op, *vote)) continue;
+      if (!vote) continue;
+      Operation* why = nullptr;
+      if (!mayLeave(op, *vote, why)) {
+        if (why && isa<LoopLikeOpInterface>(op))
+          why->emitRemark() << "all warps stay in the loop until the last is done: this is not known to stay as it is "
+                               "where the loop's condition no longer holds";
+        continue;
+      }
       for (Operation* parting : {op, vote->reduce.getOperation()})
         parting->setAttr(kPartsAttr, UnitAttr::get(&getContext()));
     }

@@ -76,6 +76,11 @@ class Stager {
       if (!isCopy(op)) return;
       if (scf::ForOp loop = loopOf(op)) byLoop[loop].push_back(op);
     });
+    func_.walk([&](scf::ForOp loop) {
+      auto hint = loop->getAttrOfType<IntegerAttr>("tile.stages");
+      if (hint && hint.getInt() > 1 && !byLoop.contains(loop))
+        loop.emitRemark() << "copies are not pipelined: nothing that this loop loads is copied to shared memory";
+    });
     for (auto& [op, copies] : byLoop) {
       auto loop = cast<scf::ForOp>(op);
       CopiedLoop ring;
