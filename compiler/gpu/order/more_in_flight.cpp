@@ -209,7 +209,8 @@ class MoreInFlight {
     int64_t work = scratchOf(op) || op->getNumRegions() ? kOfExchange : 0;
     for (Value value : op->getNumRegions() ? ValueRange(op->getOperands()) : ValueRange(op->getResults()))
       work += registersOf(value.getType());
-    const bool isMade = isa<arith::DivFOp>(op) || (isa<math::MathDialect>(op->getDialect()) && !isa<math::FmaOp, math::AbsFOp>(op));
+    const bool isMade = isa<arith::DivFOp>(op) ||
+                        (isa<math::MathDialect>(op->getDialect()) && !isa<math::FmaOp, math::AbsFOp>(op));
     return isMade && getElementTypeOrSelf(op->getResult(0)).isF64() ? kOfDouble * work : work;
   }
 
