@@ -38,7 +38,7 @@ auto bilateral =
     }).grid([](const BilCfg& c, auto, auto, int W, int H, float, float) {
       return Grid{cdiv(W, c.BW), cdiv(H, c.BH)};
     });
-Register r1("bilateral_rgba", [](Env& e) {
+Register r1("bilateral_eleven", [](Env& e) {
   const int W = e.big ? 1920 : 45, H = e.big ? 1080 : 19;
   const size_t n = size_t(W) * H;
   auto in = drawn<uint32_t>(e, n, [&] {
