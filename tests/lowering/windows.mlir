@@ -151,3 +151,25 @@ func.func @masked_heads(%x: !tile.ptr<i32> {tile.align = 16 : i32}, %y: !tile.pt
   tile.scatter %r#1, %y offsets %at : tensor<2048xi32> : tensor<2048xf32>, !tile.ptr<f32>
   return
 }
+
+// -----
+
+// Places that a loop moves on, less a constant: a neighbour in the same window.
+// CHECK-LABEL: .entry behind(
+// CHECK: ld.global.b32
+// CHECK: ld.global.v4.b32
+// CHECK-NOT: ld.global
+// CHECK: ret;
+func.func @behind(%x: !tile.ptr<f32> {tile.align = 16 : i32}, %y: !tile.ptr<f32> {tile.align = 16 : i32}, %n: i32 {tile.multiple_of = 16 : i32}) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %1 = arith.constant 1 : i64
+  %at = tile.iota : tensor<512xi32>
+  %start = arith.extsi %n : i32 to i64
+  %before = arith.subi %start, %1 : i64
+  %x0 = tile.ptr_add %x, %start : !tile.ptr<f32>, i64
+  %xl = tile.ptr_add %x, %before : !tile.ptr<f32>, i64
+  %a = tile.gather %x0 offsets %at : tensor<512xi32> : !tile.ptr<f32> -> tensor<512xf32>
+  %b = tile.gather %xl offsets %at : tensor<512xi32> : !tile.ptr<f32> -> tensor<512xf32>
+  %s = arith.subf %a, %b : tensor<512xf32>
+  tile.scatter %s, %y offsets %at : tensor<512xi32> : tensor<512xf32>, !tile.ptr<f32>
+  return
+}

@@ -92,6 +92,28 @@ func.func @elements(%x: !tile.ptr<f32>, %at: !tile.ptr<i32>, %y: !tile.ptr<f32>,
 }
 
 // -----
+// What is left of a loop that asked for a number of bodies has them.
+// ALL-LABEL: func.func @as_asked
+// ALL: scf.for
+// ALL-COUNT-1: tile.gather
+// ALL-NOT: tile.gather
+// ALL: return
+func.func @as_asked(%x: !tile.ptr<f32>, %y: !tile.ptr<f32>, %n: i32, %step: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %lane = tile.iota : tensor<128xi32>
+  %zero = arith.constant dense<0.0> : tensor<128xf32>
+  %r = scf.for %i = %c0 to %n step %step iter_args(%a = %zero) -> (tensor<128xf32>) : i32 {
+    %is = tile.splat %i : i32 -> tensor<128xi32>
+    %o = arith.addi %is, %lane : tensor<128xi32>
+    %u = tile.gather %x offsets %o : tensor<128xi32> : !tile.ptr<f32> -> tensor<128xf32>
+    %s = arith.addf %a, %u : tensor<128xf32>
+    scf.yield %s : tensor<128xf32>
+  } {tile.as_asked}
+  tile.scatter %r, %y offsets %lane : tensor<128xi32> : tensor<128xf32>, !tile.ptr<f32>
+  return
+}
+
+// -----
 // Among many programs inner loops stay, which begin and end often, and those whose iterations compute for long.
 // ALL-LABEL: func.func @inner
 // MANY: scf.for

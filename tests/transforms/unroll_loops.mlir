@@ -9,12 +9,12 @@
 // CHECK: scf.for
 // CHECK-COUNT-4: tile.gather
 // CHECK: scf.yield
-// CHECK-NOT: tile.unroll
+// CHECK-NEXT: } {tile.as_asked}
 // CHECK: scf.for
 // CHECK: tile.gather
 // CHECK-NOT: tile.gather
 // CHECK: scf.yield
-// CHECK-NOT: tile.unroll
+// CHECK-NEXT: } {tile.as_asked}
 // CHECK: return
 func.func @asked(%x: !tile.ptr<f32>, %y: !tile.ptr<f32>, %low: i32, %n: i32) attributes {tile.kernel, tile.num_warps = 1 : i32} {
   %zero = arith.constant dense<0.0> : tensor<32xf32>
