@@ -133,6 +133,14 @@ Error translationError(const KernelBinary& binary, DiagnosticCollector& diagnost
   return error;
 }
 
+bool hasProductInLoop(mlir::ModuleOp module) {
+  return module
+      .walk([](DotOp dot) {
+        return dot->getParentOfType<mlir::LoopLikeOpInterface>() ? mlir::WalkResult::interrupt()
+                                                                 : mlir::WalkResult::advance();
+      })
+      .wasInterrupted();
+}
 bool hasRoles(mlir::ModuleOp module) {
   return module.walk([](SpecializeOp) { return mlir::WalkResult::interrupt(); }).wasInterrupted();
 }
@@ -340,6 +348,7 @@ class GpuPasses {
 struct Learnt {
   bool fitsOneWarp = false;  ///< stepsFitOneWarp
   bool isCrowded = false;    ///< kCrowdedAttr
+  bool isStraight = false;   ///< products, and none in a loop: what spills does so once
 };
 
 /// GPU passes and the assembler. `given`: the module as it came, which the passes rewrite.
@@ -350,6 +359,7 @@ Result<KernelBinary> compileGpuOnce(mlir::ModuleOp module, mlir::ModuleOp given,
   GpuPasses passes(module, given, kernel, entry, target, options, observer, diagnostics);
   if (auto error = passes.run()) return *error;
   learnt.fitsOneWarp = stepsFitOneWarp(passes.kernel(), target.lanes, options);
+  learnt.isStraight = hasProduct(given) && !hasProductInLoop(given);
   learnt.isCrowded = passes.kernel()->hasAttr(kCrowdedAttr);
   binary.varies_with_grid = passes.kernel()->hasAttr(kVariesWithGridAttr);
   observer.dump("gpu", passes.module().getOperation());
@@ -359,11 +369,11 @@ Result<KernelBinary> compileGpuOnce(mlir::ModuleOp module, mlir::ModuleOp given,
 bool hasRoles(const KernelBinary& binary) { return binary.persistent || !binary.tensor_maps.empty(); }
 
 /// Another number of warps that is worth a try, where nobody said how many there are; 0: none.
-int warpsToTry(const KernelBinary& first, bool fitsOneWarp, const Target& target) {
-  constexpr int kFewBytes = 64;
+int warpsToTry(const KernelBinary& first, const Learnt& learnt, const Target& target) {
+  const int fewBytes = learnt.isStraight ? 96 : 64;
   const int warps = static_cast<int>(first.threads) / target.lanes;
-  if (fitsOneWarp) return 1;
-  return spilledBytes(first.resources) > kFewBytes && !hasRoles(first) && warps >= 4 &&
+  if (learnt.fitsOneWarp) return 1;
+  return spilledBytes(first.resources) > fewBytes && !hasRoles(first) && warps >= 4 &&
                  2 * warps * target.lanes <= target.maxThreads
              ? 2 * warps
              : 0;
@@ -428,7 +438,7 @@ Result<KernelBinary> compileGpu(mlir::ModuleOp module, mlir::func::FuncOp kernel
     return std::move(first);
   };
   const bool isOurs = !options.numWarps && !(*findKernel(*given))->hasAttr("tile.num_warps");
-  const int warps = first && isOurs ? warpsToTry(*first, learnt.fitsOneWarp, target) : 0;
+  const int warps = first && isOurs ? warpsToTry(*first, learnt, target) : 0;
   const bool withoutRoles = first && !warps && lacksRegistersForRoles(*first);
   const bool withFewer = first && !warps && !withoutRoles && lacksRegistersForPrograms(*first, learnt);
   if (!warps && !withoutRoles && !withFewer) return keepFirst();

@@ -307,16 +307,19 @@ class PlaceOperandsPass : public PassWrapper<PlaceOperandsPass, OperationPass<fu
   }
 
   /// Where threads of four warps would hold more than two programs of a multiprocessor have registers for, as a trial
-  /// shows, there are eight.
+  /// shows, there are eight. Products of no loop are a chain in which everything waits for the one before: a second
+  /// program beside it is worth more, and what it spills shows soon enough (warpsToTry in pipeline.cpp).
   int chooseWarps(func::FuncOp func) const {
     const int warps = planWarps(func);
     if (warps > 4) return warps;
     int64_t rows = 0, elements = 0;
+    bool isInLoop = false;
     func.walk([&](DotOp dot) {
+      isInLoop |= dot->getParentOfType<LoopLikeOpInterface>() != nullptr;
       ArrayRef<int64_t> shape = dot.getResult().getType().getShape();
       rows = std::max(rows, std::max(shape[0], shape[1])), elements = std::max(elements, shape[0] * shape[1]);
     });
-    if (rows < 128 || elements < 128 * 32) return warps;
+    if (!isInLoop || rows < 128 || elements < 128 * 32) return warps;
     OwningOpRef<func::FuncOp> trial = cast<func::FuncOp>(func->clone());
     setWarps(*trial, warps);
     Placer(*trial, target_(), warps).run();

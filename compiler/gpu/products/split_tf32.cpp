@@ -1,0 +1,109 @@
+// split_tf32.cpp - products in tf32x3 of tiles that the program has computed, by warpgroups.
+// Before: tile.dot of f32 tiles with precision tf32x3 (inverses of triangles, chains of small matrices): single warps
+//         multiply, and every one splits what it reads of both operands, many times over.
+// After:  each operand is split where it was computed, once, into the nearest tf32 and what is left of it; three products
+//         in tf32, small terms first, add up: dot(rest, b) + dot(a, rest) + dot(a, b). Warpgroups have such products.
+//
+// Loaded operands stay as they are: they come straight into shared memory, and warps split what they read of it.
+#include "compiler/dialect/products.h"
+#include "compiler/gpu/dot_passes.h"
+#include "compiler/gpu/forms/mma_table.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Pass/Pass.h"
+
+namespace tile::ir {
+using namespace mlir;
+
+namespace {
+
+constexpr int64_t kRows = 64, kColumns = 32;  ///< of a warpgroup's product: smaller ones are left to single warps
+
+bool isComputed(Value operand) {
+  while (auto trans = operand.getDefiningOp<TransOp>()) operand = trans.getSource();
+  return !isa_and_nonnull<LoadOp, GatherOp>(operand.getDefiningOp());
+}
+
+bool isForWarpgroups(DotOp dot) {
+  const auto shape = dot.getResult().getType().getShape();
+  const int64_t k = dot.getA().getType().getDimSize(1);
+  return dot.getPrecision() == Precision::tf32x3 && shape[0] % kRows == 0 && shape[1] % kColumns == 0 &&
+         k % kColumns == 0 && isComputed(dot.getA()) && isComputed(dot.getB());
+}
+
+class Splitter {
+ public:
+  void split(DotOp dot) {
+    const auto [a, restOfA] = partsOf(dot.getA());
+    const auto [b, restOfB] = partsOf(dot.getB());
+    OpBuilder builder(dot);
+    Value acc = dot.getAcc();
+    for (auto [x, y] : {std::pair(restOfA, b), {a, restOfB}, {a, b}})
+      acc = DotOp::create(builder, dot.getLoc(), dot.getType(), x, y, acc, Precision::tf32);
+    dot.replaceAllUsesWith(acc);
+    dot.erase();
+  }
+
+ private:
+  /// The nearest tf32, halves up, and the rest, in f32; of a transposed tile, those of its source.
+  std::pair<Value, Value> partsOf(Value tile) {
+    if (auto it = parts_.find(tile); it != parts_.end()) return it->second;
+    OpBuilder b(tile.getContext());
+    b.setInsertionPointAfterValue(tile);
+    std::pair<Value, Value> parts;
+    if (auto trans = tile.getDefiningOp<TransOp>()) {
+      const auto [near, rest] = partsOf(trans.getSource());
+      parts = {TransOp::create(b, trans.getLoc(), tile.getType(), near, trans.getPermutationAttr()),
+               TransOp::create(b, trans.getLoc(), tile.getType(), rest, trans.getPermutationAttr())};
+    } else {
+      auto type = cast<RankedTensorType>(tile.getType());
+      auto words = type.clone(b.getI32Type());
+      const Location loc = tile.getLoc();
+      auto every = [&](int32_t word) -> Value {
+        return arith::ConstantOp::create(b, loc, DenseElementsAttr::get(words, b.getI32IntegerAttr(word)));
+      };
+      constexpr int32_t kHalf = 1 << 12, kKept = ~((1 << 13) - 1);
+      Value bits = arith::BitcastOp::create(b, loc, words, tile);
+      Value kept = arith::AndIOp::create(b, loc, arith::AddIOp::create(b, loc, bits, every(kHalf)), every(kKept));
+      Value near = arith::BitcastOp::create(b, loc, type, kept);
+      parts = {near, arith::SubFOp::create(b, loc, tile, near)};
+    }
+    return parts_[tile] = parts;
+  }
+
+  llvm::DenseMap<Value, std::pair<Value, Value>> parts_;
+};
+
+class SplitTf32Pass : public PassWrapper<SplitTf32Pass, OperationPass<func::FuncOp>> {
+ public:
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(SplitTf32Pass)
+  explicit SplitTf32Pass(TargetOf target) : target_(std::move(target)) {}
+  StringRef getArgument() const override { return "tile-split-tf32"; }
+  StringRef getDescription() const override { return "tf32x3 of computed tiles as three products of warpgroups"; }
+  void getDependentDialects(DialectRegistry& registry) const override { registry.insert<TileDialect>(); }
+
+  void runOnOperation() override {
+    if (!target_().hasWgmma) return;
+    SmallVector<DotOp> dots;
+    bool all = true;  // tiles of one chain of products have one layout: one that single warps multiply is that of all
+    getOperation().walk([&](DotOp dot) {
+      const Type element = dot.getA().getType().getElementType(), acc = dot.getResult().getType().getElementType();
+      if (isForWarpgroups(dot))
+        dots.push_back(dot);
+      else
+        all &= chooseWarpgroupEngine(element, acc, dot.getPrecision(), target_()).has_value();
+    });
+    if (!all) return;
+    Splitter splitter;
+    for (DotOp dot : dots) splitter.split(dot);
+  }
+
+ private:
+  TargetOf target_;
+};
+
+}  // namespace
+
+std::unique_ptr<Pass> createSplitTf32Pass(TargetOf target) { return std::make_unique<SplitTf32Pass>(std::move(target)); }
+
+}  // namespace tile::ir
