@@ -1,6 +1,7 @@
 // lane_numbers.cpp - numbers that say which tiles are copied, and are the least, the largest or the sum of a tile.
 // Before: tile.item of a tile.reduce of integers that are loaded, or computed of such, and copies that depend on it:
-//         `range(min(first), max(end))`, where each row has a range of keys
+//         `range(min(first), max(end))`, where each row has a range of keys; `sum(cast(list >= 0, i32))` steps, `any` of
+//         the flags of a block
 // After:  tile.ballot of numbers: each lane of a warp makes its elements of the tile and combines them, then
 //         those of all lanes are combined. No other warp is asked: a producer can do the same, ahead of the consumers.
 // The old ops stay until it is known that there are roles.
@@ -128,17 +129,18 @@ class Element {
   SmallVector<Operation*> reads_;
 };
 
-/// What combines the numbers of lanes. A sum must have each number once: lanes behind the last element repeat that one.
+/// What combines the numbers, or truths, of lanes.
 std::optional<RmwKind> kindOf(ReduceOp reduce) {
   Operation* sole = reduce.getNumResults() == 1 ? soleOperation(reduce, 0) : nullptr;
   if (!sole) return std::nullopt;
-  const bool isWhole = cast<RankedTensorType>(reduce.getSources()[0].getType()).getNumElements() % kLanes == 0;
   return llvm::TypeSwitch<Operation*, std::optional<RmwKind>>(sole)
       .Case<arith::MinSIOp>([](auto) { return RmwKind::min; })
       .Case<arith::MaxSIOp>([](auto) { return RmwKind::max; })
       .Case<arith::MinUIOp>([](auto) { return RmwKind::umin; })
       .Case<arith::MaxUIOp>([](auto) { return RmwKind::umax; })
-      .Case<arith::AddIOp>([&](auto) { return isWhole ? std::optional(RmwKind::add) : std::nullopt; })
+      .Case<arith::AndIOp>([](auto) { return RmwKind::and_; })
+      .Case<arith::OrIOp>([](auto) { return RmwKind::or_; })
+      .Case<arith::AddIOp>([](auto) { return RmwKind::add; })
       .Default([](Operation*) { return std::nullopt; });
 }
 
@@ -156,14 +158,15 @@ bool mayMove(Operation* read, Operation* to) {
   return true;
 }
 
-/// The number made by lanes, in front of `item`; null: it cannot be.
-BallotOp numberOf(ItemOp item) {
+/// The number made by lanes, in front of `item`; nullopt: it cannot be.
+std::optional<LaneNumber> numberOf(ItemOp item) {
   auto reduce = item.getSource().getDefiningOp<ReduceOp>();
-  const std::optional<RmwKind> kind = reduce && item.getType().isInteger(32) ? kindOf(reduce) : std::nullopt;
-  if (!kind) return {};
+  const std::optional<RmwKind> kind = reduce ? kindOf(reduce) : std::nullopt;
+  const bool isTruth = item.getType().isInteger(1) && (kind == RmwKind::and_ || kind == RmwKind::or_);
+  if (!kind || !(isTruth || item.getType().isInteger(32))) return std::nullopt;
   const Value source = reduce.getSources()[0];
   const int64_t size = cast<RankedTensorType>(source.getType()).getNumElements();
-  if (size > kMostElements) return {};
+  if (size > kMostElements) return std::nullopt;
 
   const Location loc = item.getLoc();
   OpBuilder outside(item);
@@ -177,12 +180,17 @@ BallotOp numberOf(ItemOp item) {
   Value all;
   for (int64_t first = 0; first < size; first += kLanes) {
     Value place = first ? arith::AddIOp::create(b, loc, lane, number(first)) : lane;
-    if (first + kLanes > size) place = arith::MinSIOp::create(b, loc, place, number(size - 1));
-    Element element(b, place);
+    const bool isCutOff = first + kLanes > size;
+    // Lanes behind the last element repeat that one.
+    Element element(b, isCutOff ? arith::MinSIOp::create(b, loc, place, number(size - 1)).getResult() : place);
     Value next = element.of(source);
     if (!next || !llvm::all_of(element.reads(), [&](Operation* read) { return mayMove(read, item); })) {
       ballot.erase();
-      return {};
+      return std::nullopt;
+    }
+    if (isCutOff && kind == RmwKind::add) {  // which a sum must not see again
+      Value isOwn = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, place, number(size));
+      next = arith::SelectOp::create(b, loc, isOwn, next, number(0));
     }
     if (all) {
       Block& combiner = reduce.getCombiner().front();
@@ -192,8 +200,11 @@ BallotOp numberOf(ItemOp item) {
     }
     all = next;
   }
+  if (isTruth) all = arith::ExtUIOp::create(b, loc, b.getI32Type(), all);
   YieldOp::create(b, loc, all);
-  return ballot;
+  Value found = ballot.getBits();
+  if (isTruth) found = arith::TruncIOp::create(outside, loc, item.getType(), found);
+  return LaneNumber{ballot, found, item};
 }
 
 /// What copies to shared memory, and how often they are made, are computed from.
@@ -215,16 +226,17 @@ LaneNumbers numbersByLanes(func::FuncOp func) {
   for (Operation* op : behindCopies(func)) {
     auto item = dyn_cast<ItemOp>(op);
     if (!item) continue;
-    BallotOp number = numberOf(item);
+    std::optional<LaneNumber> number = numberOf(item);
     if (!number) continue;
-    item.replaceAllUsesWith(number.getBits());
-    made.emplace_back(number, item);
+    item.replaceAllUsesWith(number->number);
+    made.push_back(*number);
   }
   return made;
 }
 
 void keepNumbers(const LaneNumbers& numbers) {
-  for (auto [number, item] : numbers) {
+  for (const LaneNumber& made : numbers) {
+    ItemOp item = made.before;
     Operation* reduce = item.getSource().getDefiningOp();
     item->erase();
     if (reduce->use_empty()) reduce->erase();
@@ -232,9 +244,13 @@ void keepNumbers(const LaneNumbers& numbers) {
 }
 
 void dropNumbers(const LaneNumbers& numbers) {
-  for (auto [number, item] : numbers) {
-    number->getResult(0).replaceAllUsesWith(item->getResult(0));
-    number->erase();
+  for (const LaneNumber& made : numbers) {
+    ItemOp item = made.before;
+    BallotOp found = made.found;
+    Value number = made.number;
+    number.replaceAllUsesWith(item.getResult());
+    if (number != found.getBits()) number.getDefiningOp()->erase();
+    found->erase();
   }
 }
 

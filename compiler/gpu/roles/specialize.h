@@ -39,7 +39,12 @@ void unfoldTurns(const llvm::DenseSet<mlir::Operation*>& turned);
 SmemType rawType(SmemType turned);
 
 /// Numbers that copies depend on, found by the lanes of a warp, and what found them before (lane_numbers.cpp).
-using LaneNumbers = std::vector<std::pair<BallotOp, ItemOp>>;
+struct LaneNumber {
+  BallotOp found;      ///< by the lanes
+  mlir::Value number;  ///< what that says: its result, or the truth of it
+  ItemOp before;
+};
+using LaneNumbers = std::vector<LaneNumber>;
 LaneNumbers numbersByLanes(mlir::func::FuncOp func);
 /// Erases one or the other.
 void keepNumbers(const LaneNumbers& numbers);
