@@ -18,6 +18,7 @@ void addProductPasses(mlir::OpPassManager& passes, const Target& target, const C
   passes.addPass(createRelaxAtomicsPass());
   if (target.hasTma && options.useTma && options.raiseBoxes) passes.addPass(createRaiseBoxesPass(optionsOf));
   passes.addPass(createListStepsPass());
+  if (target.hasWgmma) passes.addPass(createSplitTf32Pass(targetOf));
   if (target.hasWgmma) passes.addPass(createTurnProductsPass(targetOf));
   passes.addPass(createPlaceOperandsPass(targetOf, optionsOf));
   passes.addPass(createFlattenLoopsPass(optionsOf));
@@ -42,6 +43,7 @@ void addLayoutPasses(mlir::OpPassManager& passes, const Target& target, const Co
   passes.addPass(mlir::createCSEPass());
   passes.addPass(createCommonSourcesPass());
   passes.addPass(createTakeSlicesPass());
+  passes.addPass(createSearchTogetherPass());
   passes.addPass(createHoistLoadsPass());
   passes.addPass(createEarlyLoadsPass());
   if (target.hasWgmma) passes.addPass(createLoadsOverProductsPass());
@@ -73,6 +75,7 @@ void registerGpuPasses(std::function<const Target&()> target, std::function<cons
   mlir::registerPass([] { return createRelaxAtomicsPass(); });
   mlir::registerPass([=] { return createRaiseBoxesPass(options); });
   mlir::registerPass([] { return createListStepsPass(); });
+  mlir::registerPass([=] { return createSplitTf32Pass(target); });
   mlir::registerPass([=] { return createTurnProductsPass(target); });
   mlir::registerPass([=] { return createPlaceOperandsPass(target, options); });
   mlir::registerPass([=] { return createFlattenLoopsPass(options); });
@@ -89,6 +92,7 @@ void registerGpuPasses(std::function<const Target&()> target, std::function<cons
   mlir::registerPass([=] { return createAssignLayoutsPass(target, options); });
   mlir::registerPass([] { return createCommonSourcesPass(); });
   mlir::registerPass([] { return createTakeSlicesPass(); });
+  mlir::registerPass([] { return createSearchTogetherPass(); });
   mlir::registerPass([] { return createHoistLoadsPass(); });
   mlir::registerPass([] { return createEarlyLoadsPass(); });
   mlir::registerPass([] { return createLoadsOverProductsPass(); });

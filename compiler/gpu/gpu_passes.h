@@ -10,6 +10,8 @@ std::unique_ptr<mlir::Pass> createAssignLayoutsPass(TargetOf target, OptionsOf o
 std::unique_ptr<mlir::Pass> createCommonSourcesPass();
 /// Reads slices of a tile that other threads hold from one copy of it in shared memory.
 std::unique_ptr<mlir::Pass> createTakeSlicesPass();
+/// Lets searches in a row, loops that wait for what they read, take their steps together.
+std::unique_ptr<mlir::Pass> createSearchTogetherPass();
 /// Moves loads that every iteration of a loop makes alike in front of the loop.
 std::unique_ptr<mlir::Pass> createHoistLoadsPass();
 /// Moves loads whose addresses are known in front of barriers.

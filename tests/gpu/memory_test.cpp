@@ -306,6 +306,49 @@ TEST(Memory, BoxesBesideEachOther) {
     }
 }
 
+// Bytes and the three in front of each, from anywhere, between pages that must not be touched: a thread reads seven.
+TEST(Memory, BytesUnderTheirOwnMasks) {
+  constexpr int kTile = 512;
+  std::string body = R"(  %i = tile.iota : tensor<512xi32>
+  %begin = tile.splat %first : i32 -> tensor<512xi32>
+  %at = arith.addi %begin, %i : tensor<512xi32>
+  %size = tile.splat %n : i32 -> tensor<512xi32>
+)";
+  for (int by = 0; by < 4; ++by)
+    body += fmt::format(R"(  %by{0} = arith.constant -{0} : i32
+  %less{0} = arith.constant dense<{0}> : tensor<512xi32>
+  %at{0} = arith.subi %at, %less{0} : tensor<512xi32>
+  %in{0} = arith.cmpi ult, %at{0}, %size : tensor<512xi32>
+  %x{0} = tile.ptr_add %x, %by{0} : !tile.ptr<i8>, i32
+  %b{0} = tile.gather %x{0} offsets %at : tensor<512xi32> mask %in{0} : tensor<512xi1> : !tile.ptr<i8> -> tensor<512xi8>
+  %w{0} = arith.extui %b{0} : tensor<512xi8> to tensor<512xi32>
+  %f{0} = arith.constant dense<{1}> : tensor<512xi32>
+  %p{0} = arith.muli %w{0}, %f{0} : tensor<512xi32>
+)",
+                        by, 1 << (8 * by));
+  body += R"(  %s1 = arith.addi %p0, %p1 : tensor<512xi32>
+  %s2 = arith.addi %p2, %p3 : tensor<512xi32>
+  %sum = arith.addi %s1, %s2 : tensor<512xi32>
+)" + writeTile("sum", "o", {kTile}, "i32");
+  SimtKernel k(kernel(fmt::format("%x: !tile.ptr<i8>, %n: i32, %first: i32, %o: !tile.ptr<i32> {}", kIn), body), "sm_90a", 4);
+  size_t reads = 0;
+  for (size_t at = 0; (at = k.ptx().find("ld.global.b8", at)) != std::string::npos; ++at) ++reads;
+  EXPECT_EQ(reads, 7u);
+  for (int n : {0, 1, 3, 100, 511, 600})
+    for (int first : {0, 1, 2, 77}) {
+      GuardedBuffer x(n), out(4 * kTile);
+      auto byte = [](int i) { return static_cast<uint32_t>(i * 7 + 1) & 255; };
+      for (int i = 0; i < n; ++i) x.as<uint8_t>()[i] = static_cast<uint8_t>(byte(i));
+      k.run({slot(x.as<char>()), static_cast<uint32_t>(n), static_cast<uint32_t>(first), slot(out.as<char>())}, 1);
+      for (int i = 0; i < kTile; ++i) {
+        uint32_t want = 0;
+        for (int by = 0; by < 4; ++by)
+          if (const int at = first + i - by; at >= 0 && at < n) want += byte(at) << (8 * by);
+        ASSERT_EQ(out.as<uint32_t>()[i], want) << i << " of " << n << " from " << first;
+      }
+    }
+}
+
 // Neighbours, each under a mask of its own, with values of its own for what the masks leave out: read as one window by
 // every thread, for four elements or (where a scan of pairs wants them so) for eight in a row.
 TEST(Memory, NeighboursUnderTheirOwnMasks) {

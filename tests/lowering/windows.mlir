@@ -173,3 +173,44 @@ func.func @behind(%x: !tile.ptr<f32> {tile.align = 16 : i32}, %y: !tile.ptr<f32>
   tile.scatter %s, %y offsets %at : tensor<512xi32> : tensor<512xf32>, !tile.ptr<f32>
   return
 }
+
+// -----
+
+// Bytes of a text and the three in front of each, from anywhere: a thread has four in a row and reads seven, each under
+// the masks of those that want it.
+// CHECK-LABEL: .entry text(
+// CHECK-COUNT-7: @%p{{.*}} ld.global.b8
+// CHECK-NOT: ld.global
+// CHECK: ret;
+func.func @text(%x: !tile.ptr<i8>, %y: !tile.ptr<i32> {tile.align = 16 : i32}, %first: i32, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %m1 = arith.constant -1 : i32
+  %m2 = arith.constant -2 : i32
+  %m3 = arith.constant -3 : i32
+  %one = arith.constant dense<1> : tensor<512xi32>
+  %two = arith.constant dense<2> : tensor<512xi32>
+  %three = arith.constant dense<3> : tensor<512xi32>
+  %i = tile.iota : tensor<512xi32>
+  %begin = tile.splat %first : i32 -> tensor<512xi32>
+  %at = arith.addi %begin, %i : tensor<512xi32>
+  %size = tile.splat %n : i32 -> tensor<512xi32>
+  %in0 = arith.cmpi ult, %at, %size : tensor<512xi32>
+  %at1 = arith.subi %at, %one : tensor<512xi32>
+  %in1 = arith.cmpi ult, %at1, %size : tensor<512xi32>
+  %at2 = arith.subi %at, %two : tensor<512xi32>
+  %in2 = arith.cmpi ult, %at2, %size : tensor<512xi32>
+  %at3 = arith.subi %at, %three : tensor<512xi32>
+  %in3 = arith.cmpi ult, %at3, %size : tensor<512xi32>
+  %x1 = tile.ptr_add %x, %m1 : !tile.ptr<i8>, i32
+  %x2 = tile.ptr_add %x, %m2 : !tile.ptr<i8>, i32
+  %x3 = tile.ptr_add %x, %m3 : !tile.ptr<i8>, i32
+  %a = tile.gather %x offsets %at : tensor<512xi32> mask %in0 : tensor<512xi1> : !tile.ptr<i8> -> tensor<512xi8>
+  %b = tile.gather %x1 offsets %at : tensor<512xi32> mask %in1 : tensor<512xi1> : !tile.ptr<i8> -> tensor<512xi8>
+  %c = tile.gather %x2 offsets %at : tensor<512xi32> mask %in2 : tensor<512xi1> : !tile.ptr<i8> -> tensor<512xi8>
+  %d = tile.gather %x3 offsets %at : tensor<512xi32> mask %in3 : tensor<512xi1> : !tile.ptr<i8> -> tensor<512xi8>
+  %ab = arith.ori %a, %b : tensor<512xi8>
+  %cd = arith.ori %c, %d : tensor<512xi8>
+  %all = arith.ori %ab, %cd : tensor<512xi8>
+  %wide = arith.extui %all : tensor<512xi8> to tensor<512xi32>
+  tile.scatter %wide, %y offsets %i : tensor<512xi32> : tensor<512xi32>, !tile.ptr<i32>
+  return
+}

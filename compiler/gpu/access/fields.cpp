@@ -5,7 +5,6 @@
 
 #include "compiler/analysis/definitions.h"
 #include "compiler/analysis/no_wrap.h"
-#include "compiler/dialect/dialect.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "mlir/IR/Matchers.h"
 
@@ -38,6 +37,26 @@ std::pair<RecordStart, int64_t> withoutConstantPart(Value ptr) {
   while (takeFrom(offset.getDefiningOp<arith::AddIOp>(), 1) || takeFrom(offset.getDefiningOp<arith::SubIOp>(), -1))
     offset = offset.getDefiningOp()->getOperand(0);
   return {{add.getPtr(), offset}, by};
+}
+
+WindowReaders readersOfWindow(GatherOp gather) {
+  WindowReaders readers;
+  if (!gather.getOffsets()) return readers;
+  const auto [root, by] = withoutConstantPart(gather.getPtr());
+  int64_t low = by, high = by;
+  for (Operation* user : gather.getOffsets().getUsers()) {
+    auto other = dyn_cast<GatherOp>(user);
+    if (!other || other->getBlock() != gather->getBlock() || other.getOffsets() != gather.getOffsets() ||
+        other.getType() != gather.getType() || other.getCache() != gather.getCache())
+      continue;
+    const auto [ptr, distance] = withoutConstantPart(other.getPtr());
+    const int64_t first = std::min(low, distance), last = std::max(high, distance);
+    if (ptr != root || last - first > kFarthestInWindow) continue;
+    low = first, high = last;
+    ++readers.count;
+  }
+  readers.spread = high - low;
+  return readers;
 }
 
 bool areOtherFields(Operation* access, Operation* other, bool repeated, const Facts& facts) {

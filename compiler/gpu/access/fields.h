@@ -1,6 +1,7 @@
 // fields.h - pointers that are a constant apart: fields of records.
 #pragma once
 #include "compiler/analysis/facts.h"
+#include "compiler/dialect/dialect.h"
 
 namespace tile::ir {
 
@@ -15,6 +16,12 @@ std::pair<RecordStart, int64_t> withoutConstantPart(mlir::Value ptr);
 
 /// Elements between two gathers that may be read as one window (lowering/windows.cpp).
 inline constexpr int64_t kFarthestInWindow = 8;
+/// The gathers of a block that read at the offsets of `gather`, near it, and so may be read as one window.
+struct WindowReaders {
+  int64_t count = 0;   ///< gathers, itself included
+  int64_t spread = 0;  ///< elements between the first and the last of them
+};
+WindowReaders readersOfWindow(GatherOp gather);
 
 /// Whether two accesses through pointers never touch the same element because they are different fields: both start at
 /// one pointer, and the difference of their constant offsets is no multiple of a number that everything else in their

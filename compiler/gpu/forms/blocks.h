@@ -1,5 +1,7 @@
 // blocks.h - the blocks of a kernel whose ops may change places.
 #pragma once
+#include <optional>
+
 #include "compiler/dialect/dialect.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -15,5 +17,11 @@ inline llvm::SmallVector<mlir::Block*> blocksOf(mlir::func::FuncOp func) {
   });
   return blocks;
 }
+
+/// What `op` (with all inside it) needs of what stands in its block from `place` on, in order; nullopt: some of it
+/// cannot stand in front of `place`. Reads of memory can only `withReads`, where the caller has seen to it that nothing
+/// in between changes what they read.
+std::optional<llvm::SmallVector<mlir::Operation*>> partsBehind(mlir::Operation* op, mlir::Operation* place,
+                                                               bool withReads = false);
 
 }  // namespace tile::ir

@@ -2,12 +2,15 @@
 #include "compiler/gpu/layouts/access_layout.h"
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 #include <utility>
 
+#include "compiler/analysis/memory_roots.h"
 #include "compiler/analysis/neighbours.h"
 #include "compiler/dialect/dialect.h"
 #include "compiler/dialect/tiles.h"
+#include "compiler/gpu/access/fields.h"
 #include "compiler/gpu/access/global_access.h"
 #include "compiler/gpu/forms/moves.h"
 #include "compiler/gpu/layouts/combined_rows.h"
@@ -119,6 +122,19 @@ bool AccessLayouts::isBesideRuns(Value tile) const {
   return writes >= kSeveral;
 }
 
+/// For elements narrower than a word, in places that begin anywhere, which are read beside their neighbours (bytes of
+/// text and those in front of them): the elements of a word, if a thread that has them in a row reads three fifths of what
+/// threads with one each do, or less (lowering/windows.cpp). 1: others.
+static int64_t runOfWindow(Operation* op, const GlobalAccess& access, const Facts& facts) {
+  constexpr int kWord = 4;
+  auto gather = dyn_cast<GatherOp>(op);
+  const int bytes = elementBytes(access.tile.getType());
+  if (!gather || access.width.dim < 0 || access.width.aligned > 1 || bytes >= kWord || isVolatile(gather)) return 1;
+  const int64_t run = std::gcd<int64_t>(kWord / bytes, facts.of(gather.getOffsets()).contiguity[access.width.dim]);
+  const auto [readers, spread] = readersOfWindow(gather);
+  return 5 * (run + spread) <= 3 * readers * run ? run : 1;
+}
+
 std::optional<Layout> AccessLayouts::coalescedLayout(Operation* op) const {
   auto access = accessOf(op, facts_);
   if (!access) return std::nullopt;
@@ -143,6 +159,7 @@ std::optional<Layout> AccessLayouts::coalescedLayout(Operation* op) const {
   // So do elements whose places are found together, unless wider accesses want them so anyway.
   if (const int64_t run = fastest < 0 || vector == 1 ? runOfPlaces(op, facts_) : 1; run > 1)
     vector = static_cast<int>(run), fastest = 0;
+  if (const int64_t run = runOfWindow(op, *access, facts_); run > vector) vector = static_cast<int>(run);
   if (fastest < 0)
     if (Value offsets = offsetsOf(op)) fastest = nearestDim(offsets, elementBytes(access->tile.getType()), facts_);
   vector = shareOf(tileType(access->tile).getNumElements(), vector);

@@ -4,7 +4,8 @@
 //         eight single elements, whose lanes lie four apart.
 // After:  the window of six is read once: one vector and two elements; every gather takes its four of them.
 // Where every element of a thread is wanted the aligned vectors that the window covers are read whole; elsewhere
-// (a branch) the elements one by one, each if any of the gathers wants it: no more memory than that is touched.
+// (a branch) the elements one by one, each if any of the gathers wants it: no more memory than that is touched. So are
+// all elements where no access has more than one.
 #include "compiler/analysis/memory_roots.h"
 #include "compiler/gpu/access/access_width.h"
 #include "compiler/gpu/access/fields.h"
@@ -80,7 +81,8 @@ bool pays(const Window& window) {
     together += at >= window.low && at + window.vector <= end
                     ? 1
                     : std::min(at + window.vector, end) - std::max(at, window.low);
-  return together < apart;
+  // Single elements are chosen from anew for every gather: that wants to save two loads of five.
+  return window.vector > 1 ? together < apart : 5 * together <= 3 * apart;
 }
 
 /// Whether nobody sees what a masked gather gives where the mask is off: all that is made of it, element by element, is
@@ -113,7 +115,7 @@ bool emitWindow(Emitter& e, GatherOp first) {
   if (!isa<RankedTensorType>(first.getType()) || !first.getOffsets() || isVolatile(first)) return false;
   const Window window = windowOf(e, first);
   const layout::Layout& layout = e.layoutOf(first.getResult());
-  if (window.gathers.size() < 2 || window.vector == 1 || layout.isPadded() || !pays(window)) return false;
+  if (window.gathers.size() < 2 || window.run == 1 || layout.isPadded() || !pays(window)) return false;
   // A mask that shows in what is made of a gather is kept for every element. Several are looked at only where some
   // element is not wanted; that is a way of its own, whose loads others cannot overlap: it must save many.
   llvm::DenseSet<Value> shown;
@@ -188,7 +190,7 @@ bool emitWindow(Emitter& e, GatherOp first) {
     return results;
   };
   llvm::Value* fast = e.andAll(inside);
-  const Regs all = fast ? branch(e, fast, load) : load(true);
+  const Regs all = !fast ? load(true) : window.vector == 1 ? load(false) : branch(e, fast, load);
 
   for (auto [g, field] : llvm::enumerate(window.gathers)) {
     GatherOp gather = field.second;

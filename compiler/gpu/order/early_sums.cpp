@@ -16,7 +16,7 @@ using namespace mlir;
 namespace {
 
 /// Registers of a thread that have to become free: less would not be worth another order.
-constexpr int64_t kLeastSaved = 8;
+constexpr int64_t kLeastSummed = 8;
 
 bool isMovable(Operation* op) {
   return isElementwise(op) && !op->getNumRegions() && isMemoryEffectFree(op) && op->getNumResults() == 1 &&
@@ -73,7 +73,7 @@ void sumEarly(Block& block) {
       });
       if (!crosses) break;
       const Sum sum(op, product);
-      if (!sum.fits || sum.saved(product) < kLeastSaved) continue;
+      if (!sum.fits || sum.saved(product) < kLeastSummed) continue;
       for (Operation* moved : sum.ops) moved->moveAfter(product);
       break;
     }

@@ -5,7 +5,8 @@
 // After:  gathers of a block through one pointer, under one mask, follow each other directly, as many as registers
 //         hold, with the computation of their addresses in front; the lowering reads them side by side. Masks of those
 //         that read a few elements apart (neighbours in a stencil) are computed in front of the first of them, which
-//         can then read for all (windows.cpp).
+//         can then read for all (windows.cpp). So do fields of a record that are read behind the first one, over writes
+//         of other fields: `for k: box[8 at + k] = min(box[8 a + k], box[8 b + k])` reads, then writes (siblings.cpp).
 #include "compiler/analysis/memory_roots.h"
 #include "compiler/gpu/access/access_width.h"
 #include "compiler/gpu/access/fields.h"
@@ -31,22 +32,6 @@ bool ends(Operation* op) {
   return writesGlobal(op) || isAcquire(op) || isa<BarrierOp>(op) || (op->getNumRegions() && !isa<ReduceOp, ScanOp>(op));
 }
 
-/// What `gather` needs of what stands from `place` on, in order; nullopt: some of it cannot stand in front of it.
-std::optional<SmallVector<Operation*>> partsBehind(GatherOp gather, Operation* place) {
-  SmallVector<Operation*> parts, pending{gather};
-  llvm::DenseSet<Operation*> seen;
-  while (!pending.empty()) {
-    for (Value operand : pending.pop_back_val()->getOperands()) {
-      Operation* made = operand.getDefiningOp();
-      if (!made || made->getBlock() != place->getBlock() || made->isBeforeInBlock(place)) continue;
-      if (!isMemoryEffectFree(made) || made->getNumRegions()) return std::nullopt;
-      if (seen.insert(made).second) parts.push_back(made), pending.push_back(made);
-    }
-  }
-  llvm::sort(parts, [](Operation* a, Operation* b) { return a->isBeforeInBlock(b); });
-  return parts;
-}
-
 /// Masks of windows in front of them.
 void bringMasks(Block& block, const Facts& facts) {
   SmallVector<GatherOp> gathers(block.getOps<GatherOp>());
@@ -54,7 +39,10 @@ void bringMasks(Block& block, const Facts& facts) {
     if (!isTile(first) || !first.getMask() || !first.getOffsets()) continue;
     const auto [root, by] = withoutConstantPart(first.getPtr());
     const int bits = static_cast<int>(getElementTypeOrSelf(first.getType()).getIntOrFloatBitWidth());
-    if (bits < 8 || offsetWidth(facts, root.ptr, first.getOffsets(), {}, bits / 8).aligned == 1) continue;
+    if (bits < 8) continue;
+    const AccessWidth width = offsetWidth(facts, root.ptr, first.getOffsets(), {}, bits / 8);
+    const bool isRun = width.dim >= 0 && layoutOf(first.getType())->runLength(width.dim) > 1;
+    if (width.aligned == 1 && !isRun) continue;
     for (Operation* op = first->getNextNode(); op && !ends(op); op = op->getNextNode()) {
       auto gather = dyn_cast<GatherOp>(op);
       if (!isTile(gather) || gather.getOffsets() != first.getOffsets() || gather.getMask() == first.getMask()) continue;
@@ -62,6 +50,45 @@ void bringMasks(Block& block, const Facts& facts) {
       if (ptr != root || std::abs(distance - by) > kFarthestInWindow) continue;
       if (const auto parts = partsBehind(gather, first))
         for (Operation* part : *parts) part->moveBefore(first);
+    }
+  }
+}
+
+/// Whether both read fields of the same records, within 16 bytes.
+bool areFieldsOfOne(GatherOp gather, GatherOp other) {
+  if (gather.getOffsets() != other.getOffsets() || gather.getMask() != other.getMask() ||
+      gather.getOther() != other.getOther() || gather.getCache() != other.getCache() ||
+      gather.getType() != other.getType())
+    return false;
+  constexpr int64_t kAccess = 16;
+  const auto [root, by] = withoutConstantPart(gather.getPtr());
+  const auto [otherRoot, otherBy] = withoutConstantPart(other.getPtr());
+  return root == otherRoot && std::abs(by - otherBy) * elementBytes(gather.getType()) < kAccess;
+}
+
+/// Fields over writes of other fields, to the first one of their records that is read.
+void bringFields(Block& block, const Facts& facts) {
+  constexpr int kFarthest = 512;  // ops
+  int64_t held = 0;
+  SmallVector<GatherOp> gathers(block.getOps<GatherOp>());
+  for (GatherOp gather : gathers) {
+    if (!isTile(gather) || !gather.getOffsets() || held + registersOf(gather.getType()) > kMostGathered) continue;
+    bool passes = false;
+    int steps = 0;
+    for (Operation* op = gather->getPrevNode(); op && steps < kFarthest; op = op->getPrevNode(), ++steps) {
+      if (auto first = dyn_cast<GatherOp>(op); isTile(first) && areFieldsOfOne(gather, first)) {
+        const auto parts = passes ? partsBehind(gather, first->getNextNode()) : std::nullopt;
+        if (!parts) break;
+        Operation* place = first->getNextNode();
+        for (Operation* part : *parts) part->moveBefore(place);
+        gather->moveBefore(place);
+        held += registersOf(gather.getType());
+        break;
+      }
+      if (!ends(op)) continue;
+      const bool isApart = isa<ScatterOp, StoreOp>(op) && rootOf(addressOf(op)).isApartFrom(rootOf(gather.getPtr()));
+      if (!isApart && !(isa<ScatterOp>(op) && areOtherFields(gather, op, /*repeated=*/false, facts))) break;
+      passes = true;
     }
   }
 }
@@ -98,7 +125,11 @@ class GathersTogetherPass : public PassWrapper<GathersTogetherPass, OperationPas
 
   void runOnOperation() override {
     const Facts facts(getOperation());
-    for (Block* block : blocksOf(getOperation())) bringMasks(*block, facts), gatherTogether(*block);
+    for (Block* block : blocksOf(getOperation())) {
+      bringMasks(*block, facts);
+      bringFields(*block, facts);
+      gatherTogether(*block);
+    }
   }
 };
 
