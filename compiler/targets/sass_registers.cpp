@@ -20,6 +20,8 @@ constexpr int kZero = 255;  ///< RZ
 enum Width : int {
   kAccess = -1,    ///< a load's or store's size, at bits 73 to 75
   kMatrices = -2,  ///< ldmatrix and stmatrix: 1, 2 or 4 at bits 72 and 73
+  kMade = -3,      ///< what a conversion makes: 8 to 64 bits (0 to 3) at bits 75 and 76
+  kFrom = -4,      ///< what it converts, at bits 84 and 85
 };
 
 /// When the field at bits 32 to 39 is a register.
@@ -108,6 +110,10 @@ constexpr Row kRows[] = {
     {0x107, 1, 0, 1, 0},  // FRND
     {0x108, 1, 0, 1, 0},  // MUFU
     {0x109, 1, 0, 1, 0},  // POPC
+    {0x110, kMade, 0, kFrom, 0},                     // F2F from or to 64 bits, and so on
+    {0x111, kMade, 0, kFrom, 0},                     // F2I
+    {0x112, kMade, 0, kFrom, 0},                     // I2F
+    {0x113, kMade, 0, kFrom, 0},                     // FRND
     {0x118, 0, 0, 0, 0},  // NOP
     {0x119, 1, 0, 0, 0},  // S2R
     {0x11a, 0, 0, 0, 0},  // DEPBAR
@@ -191,6 +197,8 @@ std::optional<SassRegisters> warpgroupProduct(const SassInstruction& inst) {
 
 int width(int entry, const SassInstruction& inst) {
   if (entry == kMatrices) return 1 << (inst.high >> 8 & 3);
+  if (entry == kMade) return (inst.high >> 11 & 3) == 3 ? 2 : 1;
+  if (entry == kFrom) return (inst.high >> 20 & 3) == 3 ? 2 : 1;
   if (entry != kAccess) return entry;
   const int size = static_cast<int>(inst.high >> 9 & 7);  // 4: one word, 5: two, 6: four, below: parts of a word
   return size == 5 ? 2 : size >= 6 ? 4 : 1;
