@@ -170,6 +170,12 @@ class When {
 [[nodiscard]] inline When when(Expr condition) { return When(condition); }
 
 /// while (condition()) body(); the condition may read tiles but not assign them.
+///
+/// A condition that is a tile of i1 makes it a loop of each element, for as long as its own condition holds: elements that
+/// are done keep what the tiles assigned here had, and loads, stores and atomics leave them out (a load is 0 there).
+/// while_([&] { return n >= 0; }, [&] { sum += load(x + n); n = load(next + n); }) follows a list for each element of n.
+/// Tiles that the body assigns, and of pointers that it uses, have the shape of the condition, or one that it broadcasts
+/// to. Scalars are the program's: they are assigned as long as any element goes on. Reductions see all elements.
 template <class Condition, class Body>
 void while_(Condition&& condition, Body&& body, SrcLoc loc = SrcLoc::current()) {
   static_assert(detail::is_body<Condition>() && detail::is_body<Body>());

@@ -101,6 +101,16 @@ class Tensor {
   [[nodiscard]] Tile stride(int i, SrcLoc loc = SrcLoc::current()) const {
     return detail::make_tile(detail::view_stride(view_, i, loc), loc);
   }
+  /// The part of `length` along a dim that begins at `begin`: x.narrow(0, first, last - first) are the rows of one
+  /// sequence of many. Offsets count from `begin`, and what is behind the part is outside; it must lie in the tensor.
+  [[nodiscard]] Tensor narrow(int dim, Expr begin, Expr length, SrcLoc loc = SrcLoc::current()) const {
+    return Tensor(detail::ParamValue{detail::narrow_view(view_, dim, begin, length, loc), loc});
+  }
+  /// The tensor of one dim less at an index of it: x.select(1, head) of [tokens, heads, 64] is [tokens, 64].
+  [[nodiscard]] Tensor<T, (R > 1 ? R - 1 : 1)> select(int dim, Expr index, SrcLoc loc = SrcLoc::current()) const {
+    static_assert(R > 1, "select leaves a tensor of at least one dim: an element is x.load({i})");
+    return Tensor<T, (R > 1 ? R - 1 : 1)>(detail::ParamValue{detail::select_view(view_, dim, index, loc), loc});
+  }
   /// Address of element 0.
   [[nodiscard]] Tile ptr(SrcLoc loc = SrcLoc::current()) const {
     const detail::Value p = detail::view_pointer(view_, loc);

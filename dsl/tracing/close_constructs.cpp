@@ -132,6 +132,7 @@ bool Tracer::can_carry(const Frame& f, const Carry& c) {
 
 void Tracer::close_loop() {
   close_rests();
+  if (top().each) keep_others();
   Frame f = pop();
   const bool assigns = std::any_of(f.carries.begin(), f.carries.end(), [](const Carry& c) { return c.written; });
   // A condition that reads memory may be all there is to a loop: it waits for others.
@@ -270,23 +271,84 @@ static bool never_changes(mlir::Value condition, mlir::Block* before) {
   return true;
 }
 
+// ---- loops over elements
+
+/// Whether each element of a tile of `shape` is one of `elements`, or in its row.
+static bool fits(const Shape& elements, const Shape& shape) {
+  if (elements.rank() != shape.rank()) return false;
+  for (int d = 0; d < shape.rank(); ++d)
+    if (elements[d] != shape[d] && elements[d] != 1) return false;
+  return true;
+}
+
+Frame* Tracer::each_frame() {
+  for (auto f = frames_.rbegin(); f != frames_.rend(); ++f)
+    if (f->each) return &*f;
+  return nullptr;
+}
+
+std::optional<mlir::Value> Tracer::going(const Shape& shape, const std::string& what, SrcLoc loc) {
+  Frame* f = each_frame();
+  if (!f || shape.rank() == 0) return mlir::Value();
+  const Shape elements = type_of({f->each}).shape;
+  if (fits(elements, shape)) return stretch(*this, values_[resolve(f->each)].value, shape, loc);
+  error(what + " has the shape " + text_of(shape) + " in a while_ over elements of the shape " + text_of(elements) +
+            ": which of them go on is not known; give the condition a shape of as many dims (x.col(), x.row()), or do "
+            "this in front of the loop",
+        loc, {{"the loop is here", f->loc}});
+  return std::nullopt;
+}
+
+bool Tracer::is_each(const std::string& what, SrcLoc loc) {
+  Frame* f = each_frame();
+  if (!f) return false;
+  error(what + " has no mask, and in a while_ over elements some are done: use pointers, p + offsets", loc,
+        {{"the loop is here", f->loc}});
+  return true;
+}
+
+/// At the end of an iteration: of the tiles that it assigns, elements that are done keep what they had. Scalars are the
+/// program's.
+void Tracer::keep_others() {
+  const SrcLoc loop = top().loc;
+  for (const Carry& c : std::vector<Carry>(top().carries)) {
+    SlotInfo& s = slots_[c.slot];
+    if (!c.written || !s.alive || s.current == kNoValue || resolve(s.current) == 0 || c.arg == 0) continue;
+    const ValueInfo made = values_[resolve(s.current)], before = values_[c.arg];
+    const Shape shape = shape_of(made.value);
+    if (shape.rank() == 0 || made.value == before.value || made.value.getType() != before.value.getType()) continue;
+    const auto goes = going(shape, "a tile that is assigned", made.loc);
+    if (!goes) {
+      s.current = 0;
+      continue;
+    }
+    mlir::Value kept = mlir::arith::SelectOp::create(at_end(), location(loop), *goes, made.value, before.value);
+    const Value v = add(kept, made.dtype, made.loc, made.kind);
+    if (is_read_only(made.value) || is_read_only(before.value)) set_read_only(v);
+    s.current = v.id;
+  }
+}
+
 void Tracer::close_while(Frame& f, mlir::ValueRange inits, mlir::ValueRange yields, int alive_index,
                          llvm::SmallVectorImpl<mlir::Value>& results) {
   mlir::OpBuilder& b = at_end();
   const mlir::Location where = location(f.loc);
   llvm::SmallVector<mlir::Type, 8> types;
   for (mlir::Value v : inits) types.push_back(v.getType());
+  mlir::Value each = f.each ? values_[resolve(f.each)].value : mlir::Value();
+  if (each) types.push_back(each.getType());
   auto loop = mlir::scf::WhileOp::create(b, where, types, inits);
   loop.getBefore().push_back(f.before);
   loop.getAfter().push_back(f.block);
   b.setInsertionPointToEnd(f.block);
   mlir::scf::YieldOp::create(b, where, yields);
-  // So far the body refers to the condition block's arguments; it has its own.
+  // So far the body refers to the condition block's arguments, and to what the condition says; it has its own.
+  auto in_body = [&](mlir::OpOperand& use) { return f.block->findAncestorOpInBlock(*use.getOwner()) != nullptr; };
   for (mlir::BlockArgument arg : f.before->getArguments()) {
     mlir::BlockArgument own = f.block->addArgument(arg.getType(), arg.getLoc());
-    arg.replaceUsesWithIf(
-        own, [&](mlir::OpOperand& use) { return f.block->findAncestorOpInBlock(*use.getOwner()) != nullptr; });
+    arg.replaceUsesWithIf(own, in_body);
   }
+  if (each) each.replaceUsesWithIf(f.block->addArgument(each.getType(), where), in_body);
   mlir::Value condition = values_[resolve(f.condition)].value;
   // After another mistake what was meant to change may be missing.
   if (alive_index < 0 && diagnostics.empty() && !mlir::matchPattern(condition, mlir::m_Zero()) &&
@@ -300,20 +362,25 @@ void Tracer::close_while(Frame& f, mlir::ValueRange inits, mlir::ValueRange yiel
     mlir::Block* evaluate = new mlir::Block;
     evaluate->getOperations().splice(evaluate->end(), f.before->getOperations());
     b.setInsertionPointToEnd(f.before);
-    auto guard =
-        mlir::scf::IfOp::create(b, where, mlir::TypeRange{b.getI1Type()}, f.before->getArgument(alive_index), false);
+    llvm::SmallVector<mlir::Type, 2> says{b.getI1Type()};
+    llvm::SmallVector<mlir::Value, 2> said{condition};
+    if (each) says.push_back(each.getType()), said.push_back(each);
+    auto guard = mlir::scf::IfOp::create(b, where, says, f.before->getArgument(alive_index), false);
     guard.getThenRegion().getBlocks().clear();
     guard.getThenRegion().push_back(evaluate);
     b.setInsertionPointToEnd(evaluate);
-    mlir::scf::YieldOp::create(b, where, condition);
+    mlir::scf::YieldOp::create(b, where, said);
     b.createBlock(&guard.getElseRegion());
-    mlir::Value no = mlir::arith::ConstantOp::create(b, where, b.getBoolAttr(false));
-    mlir::scf::YieldOp::create(b, where, no);
+    for (mlir::Value& v : said) v = mlir::arith::ConstantOp::create(b, where, b.getZeroAttr(v.getType()));
+    mlir::scf::YieldOp::create(b, where, said);
     condition = guard.getResult(0);
+    if (each) each = guard.getResult(1);
   }
   b.setInsertionPointToEnd(f.before);
-  mlir::scf::ConditionOp::create(b, where, condition, f.before->getArguments());
-  results.append(loop.getResults().begin(), loop.getResults().end());
+  llvm::SmallVector<mlir::Value, 8> handed(f.before->getArguments());
+  if (each) handed.push_back(each);
+  mlir::scf::ConditionOp::create(b, where, condition, handed);
+  results.append(loop.getResults().begin(), loop.getResults().begin() + static_cast<long>(inits.size()));
 }
 
 }  // namespace tile::detail

@@ -1,5 +1,6 @@
 // emit_control.cpp - loops, branches, early exits, hints and debugging: the boundary functions around the tracer's
 // frames.
+#include "dsl/tracing/emit_at.h"
 #include "dsl/tracing/emit_rules.h"
 
 namespace tile::detail {
@@ -219,9 +220,22 @@ void open_while(SrcLoc loc, uint32_t& handle) {
 void while_condition(uint32_t handle, const Operand& condition) {
   Tracer* t = Tracer::current();
   if (!t || !t->settle(handle)) return;
-  const uint32_t c = scalar_condition(*t, condition, "while_");
+  const Value v = use(*t, condition);
+  const TileType type = t->is_bad(v) ? TileType{} : t->type_of(v);
+  uint32_t each = 0, c = 0;
+  if (type.dtype == DType::i1 && type.shape.elements() > 1 && !type.pointer) {
+    const At at{condition.loc};
+    each = v.id;
+    // inside another such loop: of the elements that go on there
+    const auto outer = t->going(type.shape, "the condition of while_", condition.loc);
+    if (outer && *outer) each = at.apply(Op::bit_and, v, t->add(*outer, DType::i1, condition.loc)).id;
+    c = outer ? reduce_all(Fold::any, at({each})).id : 0;
+  } else {
+    c = scalar_condition(*t, condition, "while_");
+  }
   Frame& f = t->top();
   f.condition = c;
+  f.each = each;
   f.broken |= c == 0;
   f.in_condition = false;
   f.block = new Block;
@@ -397,7 +411,18 @@ void device_assert(const Operand& o, const std::string& message) {
   Tracer* t = Tracer::current();
   if (!t || !constructs_allowed(*t, "device_assert", o.loc)) return;
   const Value c = coerce(*t, o, DType::i1, {}, "the condition of device_assert");
-  if (!t->is_bad(c)) ir::AssertOp::create(t->at_end(), t->location(o.loc), t->info(c).value, message);
+  if (t->is_bad(c)) return;
+  mlir::Value holds = t->info(c).value;
+  const auto going = t->going(shape_of(holds), "what device_assert looks at", o.loc);
+  if (!going) return;
+  if (*going) {  // elements that are done are not asked
+    OpBuilder& b = t->at_end();
+    auto yes = arith::ConstantOp::create(b, t->location(o.loc), DenseElementsAttr::get(
+                                         cast<ShapedType>(holds.getType()), true));
+    auto done = arith::XOrIOp::create(b, t->location(o.loc), *going, yes);
+    holds = arith::OrIOp::create(b, t->location(o.loc), holds, done);
+  }
+  ir::AssertOp::create(t->at_end(), t->location(o.loc), holds, message);
 }
 
 }  // namespace tile::detail

@@ -70,8 +70,12 @@ bool make_access(Tracer& t, const Operand& pointer, const Operand& mask, const O
       return false;
     }
   }
+  const auto going = t.going(out.shape, verb, pointer.loc);
+  if (!going) return false;
   out.pointer = stretch(t, t.info(p).value, out.shape, pointer.loc);
   if (m.id) out.mask = stretch(t, t.info(m).value, out.shape, mask.loc);
+  if (*going)
+    out.mask = out.mask ? arith::AndIOp::create(t.at_end(), t.location(pointer.loc), out.mask, *going).getResult() : *going;
   return true;
 }
 
@@ -226,6 +230,7 @@ static bool box_write(Tracer& t, Value view, const Operand* offsets, int rank, c
 void store_box(Value view, const Operand* offsets, int rank, const Operand& value, Cache cache, SrcLoc loc) {
   Tracer* t = Tracer::current();
   if (!t || !outside_combiner(*t, "store", loc) || !t->writable(view, "store", loc)) return;
+  if (t->is_each("a store to a Tensor", loc)) return;
   SmallVector<mlir::Value, 4> indices;
   mlir::Value v;
   if (!box_write(*t, view, offsets, rank, value, "the stored value", indices, v)) return;
@@ -235,6 +240,7 @@ void store_box(Value view, const Operand* offsets, int rank, const Operand& valu
 void add_to_box(Value view, const Operand* offsets, int rank, const Operand& value, SrcLoc loc) {
   Tracer* t = Tracer::current();
   if (!t || !outside_combiner(*t, "atomic_add", loc) || !t->writable(view, "an atomic", loc)) return;
+  if (t->is_each("an atomic_add to a Tensor", loc)) return;
   if (!t->is_bad(view)) {
     const DType d = t->info(view).dtype;
     const bool isFloat = d == DType::f64 || d == DType::f32 || d == DType::f16 || d == DType::bf16;
@@ -334,6 +340,51 @@ Value make_view(const Operand& pointer, DType element, const Operand* dims, cons
   auto view = ir::ViewType::get(t->context(), rank, ir_element_type(t->context(), element));
   return t->add(ir::MakeViewOp::create(t->at_end(), t->location(loc), view, t->info(p).value, d, s), element, loc,
                 ValueKind::view);
+}
+
+/// The view from `index` along `dim` on; with a length of so many there, without one less that dim.
+static Value part_of(Value view, int dim, const Operand& index, const Operand* length, const char* verb, SrcLoc loc) {
+  Tracer* t = Tracer::current();
+  if (!t || !outside_combiner(*t, verb, loc) || !view_dim_ok(*t, view, dim, loc)) return {0};
+  SmallVector<mlir::Value, 2> numbers;
+  for (const Operand* o : {&index, length}) {
+    if (!o) continue;
+    const Value v = o->kind == Operand::value ? use(*t, *o) : constant(*t, *o, DType::i64, {});
+    if (t->is_bad(v)) return {0};
+    const TileType type = t->type_of(v);
+    if (type.pointer || is_float(type.dtype) || type.dtype == DType::i1 || type.shape.rank() > 0) {
+      t->error(std::string("the ") + (o == &index ? (length ? "begin" : "index") : "length") + " of " + verb +
+                   " must be an integer scalar, found " + type.to_string(),
+               o->loc);
+      return {0};
+    }
+    numbers.push_back(t->info(convert_value(*t, v, DType::i64, o->loc)).value);
+  }
+  const Location where = t->location(loc);
+  OpBuilder& b = t->at_end();
+  mlir::Value whole = t->info(view).value;
+  const DType element = t->info(view).dtype;
+  auto type = mlir::cast<ir::ViewType>(whole.getType());
+  SmallVector<mlir::Value, 4> dims, strides;
+  mlir::Value by;
+  for (int d = 0; d < static_cast<int>(type.getRank()); ++d) {
+    mlir::Value stride = ir::ViewStrideOp::create(b, where, whole, d);
+    if (d == dim) by = arith::MulIOp::create(b, where, numbers[0], stride);
+    if (d == dim && !length) continue;
+    dims.push_back(d == dim ? numbers[1] : ir::ViewDimOp::create(b, where, whole, d).getResult());
+    strides.push_back(stride);
+  }
+  auto ptr = ir::PtrType::get(t->context(), ir_element_type(t->context(), element));
+  mlir::Value first = ir::ViewPtrOp::create(b, where, ptr, whole);
+  if (by) first = ir::PtrAddOp::create(b, where, first, by);
+  auto part = ir::ViewType::get(t->context(), static_cast<int>(dims.size()), type.getElementType());
+  return t->add(ir::MakeViewOp::create(b, where, part, first, dims, strides), element, loc, ValueKind::view);
+}
+Value narrow_view(Value view, int dim, const Operand& begin, const Operand& length, SrcLoc loc) {
+  return part_of(view, dim, begin, &length, "narrow", loc);
+}
+Value select_view(Value view, int dim, const Operand& index, SrcLoc loc) {
+  return part_of(view, dim, index, nullptr, "select", loc);
 }
 
 // ---- atomics

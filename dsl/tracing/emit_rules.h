@@ -18,6 +18,8 @@ Value operand_tile(Tracer& t, const Operand& o, const char* verb);
 DType natural_dtype(const Operand& literal);
 /// A literal as messages show it.
 std::string text_of(const Operand& literal);
+/// {0, 2, 1}
+std::string text_of(const Shape& numbers);
 /// A literal as a constant; with an empty shape a scalar.
 Value constant(Tracer& t, const Operand& literal, DType d, const Shape& shape);
 /// The operand as elements of `d`: literals adapt, tiles may widen within their kind. `what` names it in the error.

@@ -184,7 +184,7 @@ Value broadcast_to(const Operand& o, const Shape& s) {
 }
 
 /// {0, 2, 1}
-static std::string list_of(const Shape& numbers) {
+std::string text_of(const Shape& numbers) {
   std::string text = "{";
   for (int64_t n : numbers) text += (text.size() > 1 ? ", " : "") + std::to_string(n);
   return text + "}";
@@ -203,7 +203,7 @@ Value permute(const Operand& o, const Shape& order) {
           s.push_back(x.type.shape[static_cast<int>(order[i])]);
   if (order.rank() != rank || seen != (1u << rank) - 1) {
     x.t->error("permute must name each of the " + std::to_string(rank) + " dims of " + x.type.to_string() +
-                   " once, found " + list_of(order),
+                   " once, found " + text_of(order),
                o.loc);
     return {0};
   }
@@ -259,7 +259,7 @@ Value extract(const Operand& o, const Shape& offsets, const Shape& s) {
   }
   if (!fits) {
     x.t->error("extract needs one offset and one size per dim, inside " + x.type.to_string() + ", found offsets " +
-                   list_of(offsets) + " and sizes " + list_of(s),
+                   text_of(offsets) + " and sizes " + text_of(s),
                o.loc);
     return {0};
   }
@@ -277,7 +277,7 @@ Value insert(const Operand& o, const Operand& box, const Shape& offsets) {
     fits = offsets[d] >= 0 && size[d] <= whole[d] && offsets[d] <= whole[d] - size[d];
   if (!fits) {
     into.t->error("insert needs a part of the same element type and one offset per dim, inside " +
-                      into.type.to_string() + ", found " + part.type.to_string() + " and offsets " + list_of(offsets),
+                      into.type.to_string() + ", found " + part.type.to_string() + " and offsets " + text_of(offsets),
                   box.loc);
     return {0};
   }

@@ -95,6 +95,7 @@ struct Frame {
   LoopHints hints;
   mlir::Block* before = nullptr;  ///< while loops: the condition's block, whose arguments are the stand-ins
   bool in_condition = false;
+  uint32_t each = 0;  ///< while loops over elements: a tile that says which go on
   // combiners
   llvm::SmallVector<uint32_t, 2> sources;
   int axis = 0;
@@ -187,6 +188,11 @@ class Tracer {
   void drop(Frame f);
   uint32_t new_alive_slot(Frame& loop, SrcLoc loc);
   void write(uint32_t slot, uint32_t value, SrcLoc loc);
+  /// In a while_ over elements: which of those of a tile of `shape` go on; null elsewhere, and for scalars. Nullopt, after
+  /// an error, where the tile cannot be said to be of these elements.
+  std::optional<mlir::Value> going(const Shape& shape, const std::string& what, SrcLoc loc);
+  /// An error in a while_ over elements, for what has no mask; false outside.
+  bool is_each(const std::string& what, SrcLoc loc);
   /// The kernel's body is complete.
   void finish();
 
@@ -210,11 +216,13 @@ class Tracer {
   /// Whether a variable that the loop assigns can be carried: it is alive, has a value, and its type is the same at the end
   /// of the iteration as at the beginning. If not, the error is reported.
   bool can_carry(const Frame& frame, const Carry& carry);
+  void keep_others();
   void close_for(Frame& frame, mlir::ValueRange inits, mlir::ValueRange yields, int alive_index,
                  llvm::SmallVectorImpl<mlir::Value>& results);
   void close_while(Frame& frame, mlir::ValueRange inits, mlir::ValueRange yields, int alive_index,
                    llvm::SmallVectorImpl<mlir::Value>& results);
 
+  Frame* each_frame();
   void check_progress(SrcLoc loc);
   /// An error of a construct that is open where it cannot be.
   void report_open(const Frame& frame);

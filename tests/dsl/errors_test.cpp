@@ -369,6 +369,16 @@ TEST(Errors, ExceptionsOfTheUserPassThrough) {
   EXPECT_TRUE(trace_of([](I32 n) { auto r = n + 1; }).ok());  // nothing is left behind
 }
 
+// What a loop of each element cannot say of tiles of other shapes, and what has no mask.
+TEST(Errors, LoopsOfElements) {
+  EXPECT_TILE_ERROR(__LINE__, "a tile that is assigned has the shape {8, 4} in a while_ over elements of the shape {8, 2}", [](Ptr<float> p) { Tile n = zeros({8, 2}, i32), x = zeros({8, 4}, f32); while_([&] { return n < 3; }, [&] { n += 1; x += 1.f; }); store(p + arange(0, 8).col() * 4 + arange(0, 4).row(), x); });
+  EXPECT_TILE_ERROR(__LINE__, "load has the shape {4} in a while_ over elements of the shape {8}", [](Ptr<float> p) { Tile n = zeros({8}, i32); while_([&] { return n < 3; }, [&] { n += cast(sum(load(p + arange(0, 4))), i32); }); });
+  EXPECT_TILE_ERROR(__LINE__, "a store to a Tensor has no mask, and in a while_ over elements some are done", [](Tensor<int, 1> y) { Tile n = arange(0, 8); while_([&] { return n < 3; }, [&] { n += 1; y.store({0}, n); }); });
+  EXPECT_TILE_ERROR(__LINE__, "the condition of while_ has the shape {4} in a while_ over elements of the shape {8}", [](Ptr<float>) { Tile n = arange(0, 8), m = arange(0, 4); while_([&] { return n < 3; }, [&] { n += 1; while_([&] { return m < 3; }, [&] { m += 1; }); }); });
+  EXPECT_TILE_ERROR(__LINE__, "the begin of narrow must be an integer scalar, found f32", [](Tensor<int, 1> y) { (void)y.narrow(0, 1.f + cast(y.load({0}), f32), 2).load({0}); });
+  EXPECT_TILE_ERROR(__LINE__, "dim 2 is out of range for a tensor of 2 dims", [](Tensor<int, 2> y) { (void)y.select(2, 0).load({0}); });
+}
+
 // Caught in the body they leave a construct without its code: the launch must not go on as if nothing had been there.
 TEST(Errors, ExceptionsThatLeaveAConstruct) {
   EXPECT_TILE_ERROR(__LINE__, "an exception left this loop while it was traced", [](Ptr<float> p, I32 n) { try { for (auto i : range(n)) { store(p + i, 1.f); throw 1; } } catch (int) {} store(p, 2.f); });

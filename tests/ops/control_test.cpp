@@ -72,6 +72,123 @@ TEST(Control, LoopsOverTilesCarryThem) {
   }
 }
 
+// Searches in a row, of different lengths: what is done keeps its place while another goes on.
+TEST(Control, SearchesInARow) {
+  for (auto& device : devices()) {
+    std::vector<int32_t> list(1000), wanted{-5, 0, 7, 1500, 2997, 2998, 1, 2};
+    for (int i = 0; i < 1000; ++i) list[i] = 3 * i;
+    std::vector<int32_t> out(16, -1);
+    auto k = kernel("searches", [](Ptr<const int32_t> list, Ptr<const int32_t> wanted, Ptr<int32_t> out) {
+      auto p = program_id(0);
+      // how many of the first `size` are below x
+      auto below = [&](const Tile& x, const Tile& size) {
+        Tile low = 0, high = size;
+        while_([&] { return low < high; },
+               [&] {
+                 auto mid = (low + high) / 2;
+                 auto isBelow = load(list + mid) < x;
+                 low = where(isBelow, mid + 1, low);
+                 high = where(isBelow, high, mid);
+               });
+        return low;
+      };
+      auto all = below(load(wanted + 2 * p), 1000), few = below(load(wanted + 2 * p + 1), 300 * p);
+      // the same, from where the first ended: it cannot begin earlier
+      auto behind = below(load(wanted + 2 * p), min(all + 1, 1000));
+      store(out + 4 * p, all);
+      store(out + 4 * p + 1, few);
+      store(out + 4 * p + 2, behind);
+    });
+    ASSERT_TRUE(run_on(device, k, Grid{4}, list, wanted, out));
+    for (int p = 0; p < 4; ++p) {
+      auto below = [&](int x, int size) {
+        return static_cast<int>(std::lower_bound(list.begin(), list.begin() + size, x) - list.begin());
+      };
+      const int all = below(wanted[2 * p], 1000);
+      EXPECT_EQ(out[4 * p], all) << device->name();
+      EXPECT_EQ(out[4 * p + 1], below(wanted[2 * p + 1], 300 * p)) << device->name();
+      EXPECT_EQ(out[4 * p + 2], below(wanted[2 * p], std::min(all + 1, 1000))) << device->name();
+      EXPECT_EQ(out[4 * p + 3], -1) << device->name();
+    }
+  }
+}
+
+// A loop of each element: those that are done keep what they have, and touch no memory.
+TEST(Control, WhileOverElements) {
+  constexpr int kSize = 300, kList = 40;
+  for (auto& device : devices()) {
+    // lists in `next`: -1 ends one; what lies outside of it must not be touched
+    std::vector<int32_t> next(kList), first(kSize), sums(kSize, -7), steps(kSize, -7), visits(kList), rounds(1, -7);
+    for (int i = 0; i < kList; ++i) next[i] = i % 7 == 3 ? -1 : (i * 5 + 2) % kList;
+    for (int i = 0; i < kSize; ++i) first[i] = i % 11 == 4 ? -1 : i % kList;
+    auto k = kernel("while_each", [](Ptr<const int32_t> next, Ptr<const int32_t> first, Ptr<int32_t> sums,
+                                     Ptr<int32_t> steps, Ptr<int32_t> visits, Ptr<int32_t> rounds) {
+      auto i = arange(0, kSize);
+      Tile n = load(first + i), sum = zeros({kSize}, i32), step = zeros({kSize}, i32), round = 0;
+      while_([&] { return n >= 0; },
+             [&] {
+               sum += n;
+               step += 1;
+               round += 1;
+               atomic_add(visits + n, 1, {.order = Order::relaxed});
+               n = load(next + n);
+               break_if(round == 60);
+             });
+      store(sums + i, sum);
+      store(steps + i, step);
+      store(rounds, round);
+    });
+    ASSERT_TRUE(run_on(device, k, {}, next, first, sums, steps, visits, rounds));
+    std::vector<int32_t> wanted(kList);
+    int most = 0;
+    for (int i = 0; i < kSize; ++i) {
+      int sum = 0, step = 0;
+      for (int n = first[i]; n >= 0 && step < 60; n = next[n]) sum += n, ++step, ++wanted[n];
+      EXPECT_EQ(sums[i], sum) << device->name() << " " << i;
+      EXPECT_EQ(steps[i], step) << device->name() << " " << i;
+      most = std::max(most, step);
+    }
+    EXPECT_EQ(visits, wanted) << device->name();
+    EXPECT_EQ(rounds[0], most) << device->name();
+  }
+}
+
+// One inside the other, with stores, a box of the program's and columns that the condition broadcasts to.
+TEST(Control, WhileOverElementsInAnother) {
+  constexpr int kRows = 20, kColumns = 8;
+  for (auto& device : devices()) {
+    std::vector<int32_t> start(kRows), out(kRows * kColumns, -1), inner(kRows, -1);
+    for (int r = 0; r < kRows; ++r) start[r] = r * 37 % 23;
+    auto k = kernel("while_nested", [](Ptr<const int32_t> start, Ptr<int32_t> out, Ptr<int32_t> inner) {
+      auto r = arange(0, kRows).col();
+      auto c = arange(0, kColumns).row();
+      Tile left = load(start + r), most = zeros({kRows, 1}, i32), sum = zeros({kRows, kColumns}, i32);
+      while_([&] { return left > 0; },
+             [&] {
+               Tile halvings = zeros({kRows, 1}, i32), m = left;
+               while_([&] { return m > 1; }, [&] { m = m / 2, halvings += 1; });
+               most = max(most, halvings);
+               sum += left * c;
+               store(out + (r * kColumns + c), sum);
+               left -= 3;
+             });
+      store(inner + r, most);
+    });
+    ASSERT_TRUE(run_on(device, k, {}, start, out, inner));
+    for (int r = 0; r < kRows; ++r) {
+      int most = 0, sum = 0, rounds = 0;
+      for (int left = start[r]; left > 0; left -= 3, ++rounds) {
+        int halvings = 0;
+        for (int m = left; m > 1; m /= 2) ++halvings;
+        most = std::max(most, halvings), sum += left;
+      }
+      EXPECT_EQ(inner[r], most) << device->name();
+      for (int c = 0; c < kColumns; ++c)
+        EXPECT_EQ(out[r * kColumns + c], rounds ? sum * c : -1) << device->name() << " " << r;
+    }
+  }
+}
+
 TEST(Control, WideAndUnsignedCounters) {
   for (auto& device : devices()) {
     std::vector<int64_t> out(2);

@@ -88,6 +88,31 @@ TEST(Memory, BoxesAreBoundsChecked) {
   }
 }
 
+/// Parts of a tensor: one of the middle dim, a stretch of the first; what is behind the stretch is outside.
+TEST(Memory, PartsOfTensors) {
+  constexpr int kTokens = 21, kHeads = 3, kWidth = 20;
+  std::vector<int32_t> in(kTokens * kHeads * kWidth), ends{4, 4, 15, 21};
+  std::iota(in.begin(), in.end(), 1);
+  for (auto& device : devices()) {
+    std::vector<int32_t> out(in.size(), -1), last(kHeads, -1);
+    auto k = kernel("parts", [](Ptr<const int32_t> x, Ptr<const int32_t> ends, Ptr<int32_t> y, Ptr<int32_t> last) {
+      auto s = program_id(0), h = program_id(1);
+      Tile begin = load(ends + (s - 1), {.mask = s > 0}), length = load(ends + s) - begin;
+      auto all = make_view(x, {kTokens, kHeads, kWidth}, {kHeads * kWidth, kWidth, 1});
+      auto own = all.select(1, h).narrow(0, begin, length);
+      auto to = make_view(y, {kTokens, kHeads, kWidth}, {kHeads * kWidth, kWidth, 1}).narrow(0, begin, length).select(1, h);
+      for (auto t : range(0, own.dim(0), 8)) to.store({t, 16}, own.load({t, 16}, {8, 16}, {.pad = -5}) * 2);
+      store(last + h, all.select(0, 20).select(0, h).load({kWidth - 1}));
+    });
+    ASSERT_TRUE(run_on(device, k, Grid{4, kHeads}, in, ends, out, last));
+    for (size_t i = 0; i < in.size(); ++i) {
+      const bool isWritten = i % kWidth >= 16;
+      ASSERT_EQ(out[i], isWritten ? 2 * in[i] : -1) << device->name() << " " << i;
+    }
+    for (int h = 0; h < kHeads; ++h) EXPECT_EQ(last[h], in[((20 * kHeads) + h) * kWidth + kWidth - 1]);
+  }
+}
+
 /// Rows by number, of any strides: what is outside reads `pad` and is not written.
 TEST(Memory, RowsByNumber) {
   struct Cfg {
