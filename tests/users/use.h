@@ -137,14 +137,37 @@ struct Job {
 
   template <class Cfg, class... P>
   void add(const Kernel<Cfg, P...>& k, Cfg c, std::type_identity_t<HostArg<P>>... args) {
-    steps.push_back({k.name(), [=](Stream& s) { return k.try_call(s, c, args...); },
-                     [=](const std::string& target) -> Result<KernelBinary> {
-                       constexpr int kMultiprocessors = 132;  // of an H100 or H200: what its launch would compile
-                       Specialization promises{tile::detail::Param<P>::promise(args)...};
-                       KernelOptions options = k.options();
-                       const auto grid = k.grid_for(c, args...);
-                       options.few_programs |= grid && grid->programs() <= kMultiprocessors;
-                       return k.compile_for(target, k.words(c), promises, options);
+    add(k.name(), [=](Stream* stream, AheadOfTime* ahead) {
+      if (stream) return k.try_call(*stream, c, args...);
+      ahead->promises = k.promises(args...);
+      ahead->grid = k.grid_for(c, args...);
+      return ahead->compile(k, k.words(c));
+    });
+  }
+
+ private:
+  /// A launch that is only compiled.
+  struct AheadOfTime {
+    std::string target;
+    Specialization promises{};
+    std::optional<Grid> grid{};
+    Result<KernelBinary> binary = KernelBinary{};
+    Status compile(const AnyKernel& kernel, const ConfigWords& words) {
+      constexpr int kMultiprocessors = 132;  // of an H100 or H200: what its launch would compile
+      KernelOptions options = kernel.options();
+      options.few_programs |= grid && grid->programs() <= kMultiprocessors;
+      binary = kernel.compile_for(target, words, promises, options);
+      return Ok{};
+    }
+  };
+  /// One function for both: each is a dozen functions to compile, for every kernel.
+  using Launch = std::function<Status(Stream*, AheadOfTime*)>;
+  void add(std::string name, Launch launch) {
+    steps.push_back({std::move(name), [launch](Stream& s) { return launch(&s, nullptr); },
+                     [launch](const std::string& target) -> Result<KernelBinary> {
+                       AheadOfTime ahead{target};
+                       if (const Status made = launch(nullptr, &ahead); !made) return made.error();
+                       return std::move(ahead.binary);
                      }});
   }
 };
