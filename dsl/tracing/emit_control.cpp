@@ -417,10 +417,10 @@ void device_assert(const Operand& o, const std::string& message) {
   if (!going) return;
   if (*going) {  // elements that are done are not asked
     OpBuilder& b = t->at_end();
-    auto yes = arith::ConstantOp::create(b, t->location(o.loc), DenseElementsAttr::get(
-                                         cast<ShapedType>(holds.getType()), true));
-    auto done = arith::XOrIOp::create(b, t->location(o.loc), *going, yes);
-    holds = arith::OrIOp::create(b, t->location(o.loc), holds, done);
+    const Location where = t->location(o.loc);
+    const auto all = DenseElementsAttr::get(cast<ShapedType>(holds.getType()), true);
+    auto done = arith::XOrIOp::create(b, where, *going, arith::ConstantOp::create(b, where, all));
+    holds = arith::OrIOp::create(b, where, holds, done);
   }
   ir::AssertOp::create(t->at_end(), t->location(o.loc), holds, message);
 }

@@ -130,6 +130,7 @@ TEST(Control, WhileOverElements) {
                sum += n;
                step += 1;
                round += 1;
+               device_assert((n >= 0) & (n < kList), "an element that goes on");
                atomic_add(visits + n, 1, {.order = Order::relaxed});
                n = load(next + n);
                break_if(round == 60);
