@@ -269,7 +269,8 @@ class GpuPasses {
       without.useTma = false;
     }
     if (error && lacksMemory() && hasRoles(module_))
-      error = again("no producer warps: rings and conversions together do not fit shared memory");
+      error = again("no producer warps: rings and conversions together do not fit shared memory (buffers of copies, and what "
+                    "threads hand each other of tiles: smaller blocks or fewer stages would)");
     if (!error || !lacksMemory() || options_.defaultStages != 0 || !hasRings(module_)) return error;
     for (int stages : {3, 2, 1}) {
       without.defaultStages = stages;
