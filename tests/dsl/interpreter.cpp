@@ -95,6 +95,7 @@ class Machine {
           });
         })
         .Case([&](arith::AndIOp) { return binary(op, [](int64_t a, int64_t b) { return a & b; }); })
+        .Case([&](arith::OrIOp) { return binary(op, [](int64_t a, int64_t b) { return a | b; }); })
         .Case([&](arith::XOrIOp) { return binary(op, [](int64_t a, int64_t b) { return a ^ b; }); })
         .Case([&](arith::CmpIOp c) {
           if (c.getPredicate() != arith::CmpIPredicate::slt) return bad("comparison not expected here");

@@ -25,7 +25,8 @@ struct Generator {
              {},
              {}};
       const bool nested = x.kind == Kind::for_range || x.kind == Kind::if_then || x.kind == Kind::if_else ||
-                          x.kind == Kind::while_loop || x.kind == Kind::when || x.kind == Kind::for_bounds;
+                          x.kind == Kind::while_loop || x.kind == Kind::when || x.kind == Kind::for_bounds ||
+                          x.kind == Kind::while_each;
       if (nested && depth >= 4) x.kind = Kind::add;
       switch (x.kind) {
         case Kind::set:
@@ -41,6 +42,7 @@ struct Generator {
           x.c = below(4);
           x.body = block(scalars + 1, depth + 1, true, true);
           break;
+        case Kind::while_each:  // a lane (of tile a) & 3 times
         case Kind::for_bounds:  // from b & 3 to c & 7, step 1 + a % 2
           x.body = block(scalars + 1, depth + 1, true, true);
           break;
@@ -78,7 +80,27 @@ using Lanes = std::array<int32_t, kLanes>;
 struct Direct {
   std::vector<int32_t> v;
   std::array<Lanes, kTiles> t{};
+  Lanes going{1, 1, 1, 1};  ///< lanes that no loop of each lane has left
 
+  /// Every lane for as often as it says; lanes that are done have at the end of an iteration what they had before.
+  void while_each(const Node& n, Lanes left) {
+    const Lanes outer = going;
+    for (int32_t count = 0;; ++count) {
+      bool any = false;
+      for (int i = 0; i < kLanes; ++i) any |= going[i] = outer[i] && left[i] > 0;
+      if (!any) break;
+      for (int i = 0; i < kLanes; ++i) left[i] -= going[i];
+      const auto before = t;
+      const Lanes own = going;
+      const Flow flow = loop_body(n, count);
+      going = own;
+      for (int k = 0; k < kTiles; ++k)
+        for (int i = 0; i < kLanes; ++i)
+          if (!own[i]) t[k][i] = before[k][i];
+      if (flow == Flow::leave) break;
+    }
+    going = outer;
+  }
   Flow loop_body(const Node& n, int32_t counter) {
     v.push_back(counter);
     const Flow f = block(n.body);
@@ -126,6 +148,12 @@ struct Direct {
             if (loop_body(n, count) == Flow::leave) break;
           }
           break;
+        case Kind::while_each: {
+          Lanes left = ta;
+          for (int32_t& x : left) x &= 3;
+          while_each(n, left);
+          break;
+        }
         case Kind::if_then:
         case Kind::when:
           if (v[n.a] < v[n.b]) block(n.body);
@@ -231,6 +259,17 @@ struct Traced {
           Tile count = 0;
           while_([&] { return count < n.c; },
                  [&] {
+                   count += 1;
+                   Tile mine = count;
+                   loop_body(n, mine);
+                 });
+          break;
+        }
+        case Kind::while_each: {
+          Tile left = ta & 3, count = -1;
+          while_([&] { return Tile(0) < left; },
+                 [&] {
+                   left -= 1;
                    count += 1;
                    Tile mine = count;
                    loop_body(n, mine);

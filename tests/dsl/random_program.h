@@ -40,6 +40,7 @@ enum class Kind : uint8_t {
   tile_sum,
   tile_swap,
   tile_fill,
+  while_each,
   count
 };
 
