@@ -315,7 +315,7 @@ TEST(Memory, BytesUnderTheirOwnMasks) {
   %size = tile.splat %n : i32 -> tensor<512xi32>
 )";
   for (int by = 0; by < 4; ++by)
-    body += fmt::format(R"(  %by{0} = arith.constant -{0} : i32
+    body += fmt::format(R"(  %by{0} = arith.constant {2} : i32
   %less{0} = arith.constant dense<{0}> : tensor<512xi32>
   %at{0} = arith.subi %at, %less{0} : tensor<512xi32>
   %in{0} = arith.cmpi ult, %at{0}, %size : tensor<512xi32>
@@ -325,7 +325,7 @@ TEST(Memory, BytesUnderTheirOwnMasks) {
   %f{0} = arith.constant dense<{1}> : tensor<512xi32>
   %p{0} = arith.muli %w{0}, %f{0} : tensor<512xi32>
 )",
-                        by, 1 << (8 * by));
+                        by, 1 << (8 * by), -by);
   body += R"(  %s1 = arith.addi %p0, %p1 : tensor<512xi32>
   %s2 = arith.addi %p2, %p3 : tensor<512xi32>
   %sum = arith.addi %s1, %s2 : tensor<512xi32>

@@ -1,5 +1,5 @@
 // Gathers of neighbouring places through one pointer are read element by element, side by side, though other work stands
-// between them; writing in between keeps them apart.
+// between them. What is read again behind a write of other memory is not; writing the same memory keeps them apart.
 // RUN: tilec compile %s -t sm_90a -e ptx | FileCheck %s
 
 // CHECK-LABEL: .entry corners(
@@ -7,12 +7,14 @@
 // CHECK-NEXT: ld.global.b32 %r{{[0-9]+}}, [%[[A]]+12];
 // CHECK: ld.global.b32 %r{{[0-9]+}}, [%[[B:rd[0-9]+]]];
 // CHECK-NEXT: ld.global.b32 %r{{[0-9]+}}, [%[[B]]+12];
-// CHECK: st.global
+// CHECK: st.global.v2
+// CHECK-NOT: ld.global
+// CHECK: st.global.b32
 // CHECK: ld.global.b32
 // CHECK-NOT: +20]
 // CHECK: ld.global.b32
-// CHECK: st.global
 // CHECK: ld.global.b32 %r{{[0-9]+}}, [%{{.*}}+20];
+// CHECK: st.global.v2
 func.func @corners(%places: !tile.ptr<i32> {tile.align = 16 : i32}, %p: !tile.ptr<f32>,
                    %y: !tile.ptr<f32> {tile.align = 16 : i32}) attributes {tile.kernel, tile.num_warps = 4 : i32} {
   %i = tile.iota : tensor<512xi32>
