@@ -210,7 +210,7 @@ Register r2("varlen_alibi_bwd", [](Env& e) {
   auto dq = constant<bfloat16>(e, size_t(T) * H * D, NAN), dk = constant<bfloat16>(e, size_t(T) * HK * D, NAN),
        dv = constant<bfloat16>(e, size_t(T) * HK * D, NAN);
   AlibiCfg c{e.field("BM", e.big ? 128 : 32), e.field("BN", e.big ? 64 : 32), D, G, e.field("stages", 0), e.field("warps", 8)};
-  AlibiKvCfg ck{e.field("KM", e.big ? 64 : 32), e.field("KN", e.big ? 128 : 32), D, G, e.field("kstages", 0), e.field("kwarps", 8)};
+  AlibiKvCfg ck{e.field("KM", 32), e.field("KN", e.big ? 128 : 32), D, G, e.field("kstages", 0), e.field("kwarps", 8)};
   Job j;
   for (int s = 0; s < S; ++s) j.gflop += 7e-9 * H * D * double(P.starts[s + 1] - P.starts[s]) * (P.starts[s + 1] - P.starts[s]);
   const Grid gq{cdiv(P.most, c.BM), H, S}, gk{cdiv(P.most, ck.BN), HK, S};
