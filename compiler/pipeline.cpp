@@ -6,6 +6,7 @@
 #include "compiler/compiler.h"
 #include "compiler/diagnostics.h"
 #include "compiler/dialect/dialect.h"
+#include "compiler/dialect/products.h"
 #include "compiler/dialect/warps.h"
 #include "compiler/gpu/dot_passes.h"
 #include "compiler/gpu/few_programs.h"
@@ -133,14 +134,6 @@ Error translationError(const KernelBinary& binary, DiagnosticCollector& diagnost
   return error;
 }
 
-bool hasProductInLoop(mlir::ModuleOp module) {
-  return module
-      .walk([](DotOp dot) {
-        return dot->getParentOfType<mlir::LoopLikeOpInterface>() ? mlir::WalkResult::interrupt()
-                                                                 : mlir::WalkResult::advance();
-      })
-      .wasInterrupted();
-}
 bool hasRoles(mlir::ModuleOp module) {
   return module.walk([](SpecializeOp) { return mlir::WalkResult::interrupt(); }).wasInterrupted();
 }

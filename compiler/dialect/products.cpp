@@ -1,6 +1,8 @@
 // products.cpp - see products.h.
 #include "compiler/dialect/products.h"
 
+#include "mlir/Interfaces/LoopLikeInterface.h"
+
 namespace tile::ir {
 using namespace mlir;
 
@@ -19,6 +21,14 @@ bool hasProduct(Operation* op) {
   return op
       ->walk([](Operation* inner) {
         return isa<DotOp, BatchDotOp, MmaOp, BatchMmaOp>(inner) ? WalkResult::interrupt() : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+bool hasProductInLoop(Operation* op) {
+  return op
+      ->walk([](LoopLikeOpInterface loop) {
+        return hasProduct(loop) ? WalkResult::interrupt() : WalkResult::advance();
       })
       .wasInterrupted();
 }

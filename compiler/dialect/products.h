@@ -11,6 +11,8 @@ namespace tile::ir {
 
 /// It is a product of matrices (placed or not), or one stands inside.
 bool hasProduct(mlir::Operation* op);
+/// One stands in a loop inside.
+bool hasProductInLoop(mlir::Operation* op);
 
 /// The engine computes acc^T += b^T a^T: its rows are the columns of the accumulator, warps along N are in fours.
 bool isTransposed(MmaOp op);

@@ -299,7 +299,7 @@ std::optional<mlir::Value> Tracer::going(const Shape& shape, const std::string& 
   return std::nullopt;
 }
 
-bool Tracer::is_each(const std::string& what, SrcLoc loc) {
+bool Tracer::lacks_mask(const std::string& what, SrcLoc loc) {
   Frame* f = each_frame();
   if (!f) return false;
   error(what + " has no mask, and in a while_ over elements some are done: use pointers, p + offsets", loc,

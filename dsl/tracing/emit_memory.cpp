@@ -230,7 +230,7 @@ static bool box_write(Tracer& t, Value view, const Operand* offsets, int rank, c
 void store_box(Value view, const Operand* offsets, int rank, const Operand& value, Cache cache, SrcLoc loc) {
   Tracer* t = Tracer::current();
   if (!t || !outside_combiner(*t, "store", loc) || !t->writable(view, "store", loc)) return;
-  if (t->is_each("a store to a Tensor", loc)) return;
+  if (t->lacks_mask("a store to a Tensor", loc)) return;
   SmallVector<mlir::Value, 4> indices;
   mlir::Value v;
   if (!box_write(*t, view, offsets, rank, value, "the stored value", indices, v)) return;
@@ -240,7 +240,7 @@ void store_box(Value view, const Operand* offsets, int rank, const Operand& valu
 void add_to_box(Value view, const Operand* offsets, int rank, const Operand& value, SrcLoc loc) {
   Tracer* t = Tracer::current();
   if (!t || !outside_combiner(*t, "atomic_add", loc) || !t->writable(view, "an atomic", loc)) return;
-  if (t->is_each("an atomic_add to a Tensor", loc)) return;
+  if (t->lacks_mask("an atomic_add to a Tensor", loc)) return;
   if (!t->is_bad(view)) {
     const DType d = t->info(view).dtype;
     const bool isFloat = d == DType::f64 || d == DType::f32 || d == DType::f16 || d == DType::bf16;

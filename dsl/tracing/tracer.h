@@ -192,7 +192,7 @@ class Tracer {
   /// an error, where the tile cannot be said to be of these elements.
   std::optional<mlir::Value> going(const Shape& shape, const std::string& what, SrcLoc loc);
   /// An error in a while_ over elements, for what has no mask; false outside.
-  bool is_each(const std::string& what, SrcLoc loc);
+  bool lacks_mask(const std::string& what, SrcLoc loc);
   /// The kernel's body is complete.
   void finish();
 

@@ -61,3 +61,27 @@ func.func @odd(%box: !tile.ptr<f32> {tile.align = 16 : i32}, %n: i32) attributes
   tile.scatter %y, %box1 offsets %i : tensor<128xi32> : tensor<128xf32>, !tile.ptr<f32>
   return
 }
+
+// -----
+// What a field's address is made of stands right behind the field that is read first.
+// CHECK-LABEL: .entry beside(
+// CHECK: ld.global.v2.b32
+// CHECK-NOT: ld.global
+// CHECK: st.global
+// CHECK: ret;
+func.func @beside(%box: !tile.ptr<f32> {tile.align = 16 : i32}, %n: i32, %k: i32 {tile.multiple_of = 16 : i32}) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %one = arith.constant 1 : i32
+  %two = arith.constant dense<2> : tensor<128xi32>
+  %i = tile.iota : tensor<128xi32>
+  %by = tile.splat %n : i32 -> tensor<128xi32>
+  %src = arith.muli %i, %two : tensor<128xi32>
+  %at = arith.addi %i, %by : tensor<128xi32>
+  %dst = arith.muli %at, %two : tensor<128xi32>
+  %x = tile.gather %box offsets %src : tensor<128xi32> : !tile.ptr<f32> -> tensor<128xf32>
+  %box1 = tile.ptr_add %box, %one : !tile.ptr<f32>, i32
+  %mx = arith.addf %x, %x : tensor<128xf32>
+  tile.scatter %mx, %box offsets %dst : tensor<128xi32> : tensor<128xf32>, !tile.ptr<f32>
+  %y = tile.gather %box1 offsets %src : tensor<128xi32> : !tile.ptr<f32> -> tensor<128xf32>
+  tile.scatter %y, %box1 offsets %dst : tensor<128xi32> : tensor<128xf32>, !tile.ptr<f32>
+  return
+}

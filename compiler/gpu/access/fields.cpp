@@ -39,6 +39,12 @@ std::pair<RecordStart, int64_t> withoutConstantPart(Value ptr) {
   return {{add.getPtr(), offset}, by};
 }
 
+bool readAlike(GatherOp gather, GatherOp other) {
+  return gather.getOffsets() == other.getOffsets() && gather.getMask() == other.getMask() &&
+         gather.getOther() == other.getOther() && gather.getCache() == other.getCache() &&
+         gather.getType() == other.getType();
+}
+
 WindowReaders readersOfWindow(GatherOp gather) {
   WindowReaders readers;
   if (!gather.getOffsets()) return readers;

@@ -123,8 +123,8 @@ bool AccessLayouts::isBesideRuns(Value tile) const {
 }
 
 /// For elements narrower than a word, in places that begin anywhere, which are read beside their neighbours (bytes of
-/// text and those in front of them): the elements of a word, if a thread that has them in a row reads three fifths of what
-/// threads with one each do, or less (lowering/windows.cpp). 1: others.
+/// text and those in front of them): the elements of a word, if a thread that has them in a row loads much less than
+/// threads with one each (lowering/windows.cpp). 1: others.
 static int64_t runOfWindow(Operation* op, const GlobalAccess& access, const Facts& facts) {
   constexpr int kWord = 4;
   auto gather = dyn_cast<GatherOp>(op);
@@ -132,7 +132,7 @@ static int64_t runOfWindow(Operation* op, const GlobalAccess& access, const Fact
   if (!gather || access.width.dim < 0 || access.width.aligned > 1 || bytes >= kWord || isVolatile(gather)) return 1;
   const int64_t run = std::gcd<int64_t>(kWord / bytes, facts.of(gather.getOffsets()).contiguity[access.width.dim]);
   const auto [readers, spread] = readersOfWindow(gather);
-  return 5 * (run + spread) <= 3 * readers * run ? run : 1;
+  return savesEnough(run + spread, readers * run) ? run : 1;
 }
 
 std::optional<Layout> AccessLayouts::coalescedLayout(Operation* op) const {

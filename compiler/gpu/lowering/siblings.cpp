@@ -53,10 +53,7 @@ Siblings siblingsOf(GatherOp first, const RecordStart& root, int64_t by) {
   Siblings all{{by, first}};
   for (Operation* op = first->getNextNode(); op && !changesWhatIsRead(op, first); op = op->getNextNode()) {
     auto gather = dyn_cast<GatherOp>(op);
-    if (!gather || gather.getOffsets() != first.getOffsets() || gather.getMask() != first.getMask() ||
-        gather.getOther() != first.getOther() || gather.getCache() != first.getCache() ||
-        gather.getType() != first.getType())
-      continue;
+    if (!gather || !readAlike(gather, first)) continue;
     const auto [ptr, distance] = withoutConstantPart(gather.getPtr());
     if (ptr == root) all.try_emplace(distance, gather);
   }

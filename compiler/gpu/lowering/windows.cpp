@@ -81,8 +81,7 @@ bool pays(const Window& window) {
     together += at >= window.low && at + window.vector <= end
                     ? 1
                     : std::min(at + window.vector, end) - std::max(at, window.low);
-  // Single elements are chosen from anew for every gather: that wants to save two loads of five.
-  return window.vector > 1 ? together < apart : 5 * together <= 3 * apart;
+  return window.vector > 1 ? together < apart : savesEnough(together, apart);
 }
 
 /// Whether nobody sees what a masked gather gives where the mask is off: all that is made of it, element by element, is

@@ -56,10 +56,7 @@ void bringMasks(Block& block, const Facts& facts) {
 
 /// Whether both read fields of the same records, within 16 bytes.
 bool areFieldsOfOne(GatherOp gather, GatherOp other) {
-  if (gather.getOffsets() != other.getOffsets() || gather.getMask() != other.getMask() ||
-      gather.getOther() != other.getOther() || gather.getCache() != other.getCache() ||
-      gather.getType() != other.getType())
-    return false;
+  if (!readAlike(gather, other)) return false;
   constexpr int64_t kAccess = 16;
   const auto [root, by] = withoutConstantPart(gather.getPtr());
   const auto [otherRoot, otherBy] = withoutConstantPart(other.getPtr());
@@ -79,9 +76,9 @@ void bringFields(Block& block, const Facts& facts) {
       if (auto first = dyn_cast<GatherOp>(op); isTile(first) && areFieldsOfOne(gather, first)) {
         const auto parts = passes ? partsBehind(gather, first->getNextNode()) : std::nullopt;
         if (!parts) break;
-        Operation* place = first->getNextNode();
-        for (Operation* part : *parts) part->moveBefore(place);
-        gather->moveBefore(place);
+        Operation* last = first;
+        for (Operation* part : *parts) part->moveAfter(last), last = part;
+        gather->moveAfter(last);
         held += registersOf(gather.getType());
         break;
       }

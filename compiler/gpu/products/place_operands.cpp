@@ -11,6 +11,7 @@
 //      shared memory; anything else is computed in registers and shared. Operands with one source share one buffer, as
 //      large as the largest user needs.
 //   4. The products are rewritten. Other users of a fetched tile read it back from shared memory.
+#include "compiler/dialect/products.h"
 #include "compiler/dialect/tiles.h"
 #include "compiler/dialect/warps.h"
 #include "compiler/gpu/dot_passes.h"
@@ -313,13 +314,11 @@ class PlaceOperandsPass : public PassWrapper<PlaceOperandsPass, OperationPass<fu
     const int warps = planWarps(func);
     if (warps > 4) return warps;
     int64_t rows = 0, elements = 0;
-    bool isInLoop = false;
     func.walk([&](DotOp dot) {
-      isInLoop |= dot->getParentOfType<LoopLikeOpInterface>() != nullptr;
       ArrayRef<int64_t> shape = dot.getResult().getType().getShape();
       rows = std::max(rows, std::max(shape[0], shape[1])), elements = std::max(elements, shape[0] * shape[1]);
     });
-    if (!isInLoop || rows < 128 || elements < 128 * 32) return warps;
+    if (!hasProductInLoop(func) || rows < 128 || elements < 128 * 32) return warps;
     OwningOpRef<func::FuncOp> trial = cast<func::FuncOp>(func->clone());
     setWarps(*trial, warps);
     Placer(*trial, target_(), warps).run();
