@@ -16,6 +16,11 @@ Module::Module(std::shared_ptr<Device> device, const KernelBinary& binary) : dev
   info_.bytes = {};  // the device has them
 }
 
+Status Device::enable_peer_access(Device& owner) {
+  if (&owner == this) return ok();
+  return user_error(fmt::format("{} cannot reach memory of {}: only GPUs reach each other's", name_, owner.name()));
+}
+
 std::vector<std::string> device_names() {
   std::vector<std::string> names{"host"};
   const Result<int> gpus = cuda_device_count();

@@ -147,6 +147,12 @@ class Device : public std::enable_shared_from_this<Device> {
   /// Waits for all streams of the device, the user's own included; reports like Stream::synchronize.
   virtual Status synchronize() = 0;
 
+  /// From now on kernels of this device may read, write and update (atomics of Scope::sys) memory of `owner` at its own
+  /// addresses, whenever that was allocated. One direction; a second time, and for the device itself, there is nothing
+  /// to do. User error: one of them is no GPU, or no link of the machine lets the one reach the other's memory.
+  /// (Stream::copy needs none of this.)
+  virtual Status enable_peer_access(Device& owner);
+
  protected:
   Device(DeviceKind kind, int ordinal, std::string name) : kind_(kind), ordinal_(ordinal), name_(std::move(name)) {}
   DeviceKind kind_;

@@ -45,6 +45,7 @@ std::unique_ptr<llvm::Module> Emitter::run() {
   auto type = llvm::FunctionType::get(b.getVoidTy(), {b.getPtrTy(), b.getPtrTy(), b.getPtrTy()}, false);
   function = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, info.entry, *module);
   function->addFnAttr(llvm::Attribute::NoUnwind);
+  function->addFnAttr(llvm::Attribute::NullPointerIsValid);  // tiles of addresses count from there
   for (unsigned i = 0; i < 3; ++i) {
     function->addParamAttr(i, llvm::Attribute::NoAlias);
     function->addParamAttr(i, llvm::Attribute::NonNull);
@@ -161,6 +162,7 @@ llvm::Function* Emitter::shared(const std::string& key, ArrayRef<llvm::Type*> pa
   llvm::Function* caller = function;
   function = llvm::Function::Create(type, llvm::GlobalValue::InternalLinkage, key, *module);
   function->addFnAttr(llvm::Attribute::NoUnwind);
+  function->addFnAttr(llvm::Attribute::NullPointerIsValid);
   function->addFnAttr(llvm::Attribute::NoInline);
   SmallVector<llvm::Value*> args;
   for (llvm::Argument& arg : function->args()) {

@@ -297,13 +297,25 @@ Value pointer_to(const Operand& address, DType element) {  // declared in dsl/ad
   const Value from = use(*t, address);
   if (t->is_bad(from)) return {0};
   const TileType found = t->type_of(from);
-  if (found.pointer || found.shape.rank() > 0 || (found.dtype != DType::i64 && found.dtype != DType::u64)) {
-    t->error("pointer_to needs a scalar i64 or u64, found " + found.to_string(), address.loc);
+  if (found.pointer || (found.dtype != DType::i64 && found.dtype != DType::u64)) {
+    t->error("pointer_to needs addresses that are i64 or u64, found " + found.to_string(), address.loc);
     return {0};
   }
   auto type = ir::PtrType::get(t->context(), ir_element_type(t->context(), element));
-  return t->add(ir::IntToPtrOp::create(t->at_end(), t->location(address.loc), type, t->info(from).value), element,
-                address.loc, ValueKind::pointer);
+  OpBuilder& b = t->at_end();
+  const Location loc = t->location(address.loc);
+  auto add = [&](mlir::Value pointer) { return t->add(pointer, element, address.loc, ValueKind::pointer); };
+  if (found.shape.rank() == 0) return add(ir::IntToPtrOp::create(b, loc, type, t->info(from).value));
+  // Each has an address of its own: elements counted from address zero.
+  const int64_t bytes = std::max<int64_t>(1, bits_of(element) / 8);
+  mlir::Value first = ir::IntToPtrOp::create(b, loc, type, arith::ConstantIntOp::create(b, loc, b.getI64Type(), 0));
+  mlir::Value addresses = t->info(from).value;
+  mlir::Value by = arith::ConstantOp::create(
+      b, loc, mlir::DenseElementsAttr::get(mlir::cast<mlir::ShapedType>(addresses.getType()),
+                                           b.getI64IntegerAttr(llvm::Log2_64(static_cast<uint64_t>(bytes))).getValue()));
+  mlir::Value places = arith::ShRUIOp::create(b, loc, addresses, by);
+  mlir::Value base = stretch(*t, first, found.shape, address.loc);
+  return add(ir::PtrAddOp::create(b, loc, base.getType(), base, places));
 }
 
 Value make_view(const Operand& pointer, DType element, const Operand* dims, const Operand* strides, int rank,

@@ -184,6 +184,19 @@ Status CudaDevice::synchronize() {
   return rings_.drain_all(launches);
 }
 
+Status CudaDevice::enable_peer_access(Device& owner) {
+  if (&owner == this || owner.kind() != DeviceKind::cuda) return Device::enable_peer_access(owner);
+  const auto& other = static_cast<CudaDevice&>(owner);
+  int can = 0;
+  if (Status s = check(driver_.cuDeviceCanAccessPeer(&can, handle_, other.handle_), "cuDeviceCanAccessPeer"); !s)
+    return s;
+  if (can == 0)
+    return user_error(fmt::format("{} cannot reach memory of {}: this machine has no link for it", name_, owner.name()));
+  const Current current = this->current();
+  const CUresult r = driver_.cuCtxEnablePeerAccess(other.context_, 0);
+  return r == CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED ? ok() : check(r, "cuCtxEnablePeerAccess");
+}
+
 Status CudaDevice::failure(CUresult result, const char* call, const char* last_kernel) {
   std::string message = fmt::format("{}: {}: {}", name_, call, driver_.describe(result));
   if (!loses_context(result)) return device_error(std::move(message));

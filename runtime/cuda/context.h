@@ -52,6 +52,7 @@ class CudaDevice : public Device {
   void release(void* address) override;
   Result<MemoryInfo> memory() override;
   Status synchronize() override;
+  Status enable_peer_access(Device& owner) override;
 
   const Driver& driver() const { return driver_; }
   CUcontext context() const { return context_; }

@@ -206,6 +206,23 @@ TEST_F(CudaTest, TwoDevices) {
   expect_error(other->default_stream().record(*event), ErrorKind::user, "another device");
 }
 
+TEST_F(CudaTest, MemoryOfAnotherGpu) {
+  ASSERT_OK(device_->enable_peer_access(*device_));
+  const auto host = must(open_device("host"));
+  expect_error(device_->enable_peer_access(*host), ErrorKind::user,
+               "cuda:0 cannot reach memory of host: only GPUs reach each other's");
+  expect_error(host->enable_peer_access(*device_), ErrorKind::user, "host cannot reach memory of cuda:0");
+  if (device_names().size() < 3) GTEST_SKIP() << "this machine has one GPU";
+  const auto other = must(open_device("cuda:1"));
+  ASSERT_OK(other->enable_peer_access(*device_));
+  ASSERT_OK(other->enable_peer_access(*device_));  // again
+  Buffer<int32_t> here = must(Buffer<int32_t>::allocate(device_, 200));
+  const auto iota = load(other, "iota");
+  ASSERT_OK(launch(other->default_stream(), *iota, {2}, {slot(here.data()), slot(200)}));
+  ASSERT_OK(other->synchronize());
+  EXPECT_EQ(199, must(here.to_host())[199]);
+}
+
 TEST_F(CudaTest, NonexistentDeviceSaysWhatThereIs) {
   const size_t gpus = device_names().size() - 1;
   expect_error(open_device("cuda:77"), ErrorKind::user,

@@ -49,6 +49,7 @@ struct Context {
   size_t used = 0;
   std::map<CUdeviceptr, size_t> memory;
   std::set<QueueHandle*> streams;
+  std::set<Context*> reaches;  ///< whose memory its kernels may use
   QueueHandle legacy{this, {}};
 };
 struct Function {
@@ -209,6 +210,9 @@ CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice
   }
   return CUDA_SUCCESS;
 }
+CUresult cuDeviceCanAccessPeer(int* can, CUdevice device, CUdevice owner) {
+  return *can = device != owner, CUDA_SUCCESS;
+}
 CUresult cuDeviceTotalMem(size_t* bytes, CUdevice) { return *bytes = kMemory, CUDA_SUCCESS; }
 CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
   const Lock lock(g_mutex);
@@ -230,6 +234,11 @@ CUresult cuCtxSetCurrent(CUcontext context) { return t_current = context, CUDA_S
 CUresult cuCtxGetDevice(CUdevice* device) {
   if (t_current == nullptr) return kInvalidContext;
   return *device = t_current->device + 100, CUDA_SUCCESS;
+}
+CUresult cuCtxEnablePeerAccess(CUcontext owner, unsigned flags) {
+  NEED_CONTEXT();
+  if (flags != 0 || owner->device == t_current->device) return kInvalidValue;
+  return t_current->reaches.insert(owner).second ? CUDA_SUCCESS : CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
 }
 CUresult cuCtxSynchronize() {
   NEED_CONTEXT();

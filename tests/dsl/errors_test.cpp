@@ -231,7 +231,7 @@ TEST(Errors, Views) {
   EXPECT_TILE_ERROR(__LINE__, "the stored value must be f16", [](Tensor<half, 2> c) { c.store({0, 0}, zeros({4, 4}, f32)); });
   EXPECT_TILE_ERROR(__LINE__, "dim 2 is out of range for a tensor of 2 dims", [](Tensor<half, 2> c) { auto r = c.dim(2); });
   EXPECT_TILE_ERROR(__LINE__, "floating-point literal 0.5 used with a tile of i32", [](Tensor<const int32_t, 1> a) { auto r = a.load({0}, {4}, {.pad = 0.5}); });
-  EXPECT_TILE_ERROR(__LINE__, "pointer_to needs a scalar i64 or u64, found i32", [](I32 n) { auto r = pointer_to<half>(n); });
+  EXPECT_TILE_ERROR(__LINE__, "pointer_to needs addresses that are i64 or u64, found i32", [](I32 n) { auto r = pointer_to<half>(n); });
   EXPECT_TILE_ERROR(__LINE__, "make_view needs a pointer to f16, found ptr<f32>", [](Ptr<float> p, I32 n) { auto r = make_view<half>(p + 1, {n, 4}, {4, 1}); });
 }
 TEST(Errors, Atomics) {
