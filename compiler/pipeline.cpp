@@ -420,15 +420,15 @@ Result<KernelBinary> compileGpu(mlir::ModuleOp module, mlir::func::FuncOp kernel
                                 DiagnosticCollector& diagnostics) {
   mlir::OwningOpRef<mlir::ModuleOp> given = module.clone();
   Learnt learnt;
-  std::vector<Diagnostic> warnings;  // of the first code: nobody wants them of code that is not kept
+  std::vector<Diagnostic> saidOfFirst, saidOfSecond;  // by the assembler: nobody wants to hear of code that is not kept
   CompileOptions held = options;
-  if (options.onRemark)
-    held.onRemark = [&](const Diagnostic& d) {
-      d.severity == Severity::warning ? warnings.push_back(d) : options.onRemark(d);
-    };
+  if (options.onRemark) held.onRemark = [&](const Diagnostic& d) { saidOfFirst.push_back(d); };
+  auto say = [&](const std::vector<Diagnostic>& said) {
+    for (const Diagnostic& d : said) options.onRemark(d);
+  };
   auto first = compileGpuOnce(module, *given, kernel, binary, target, held, observer, diagnostics, learnt);
   auto keepFirst = [&] {
-    for (const Diagnostic& d : warnings) options.onRemark(d);
+    say(saidOfFirst);
     return std::move(first);
   };
   const bool isOurs = !options.numWarps && !(*findKernel(*given))->hasAttr("tile.num_warps");
@@ -444,7 +444,7 @@ Result<KernelBinary> compileGpu(mlir::ModuleOp module, mlir::func::FuncOp kernel
   if (warps) with.numWarps = warps;
   with.useTma &= !withoutRoles;
   with.crowdedRoles &= !withFewer;
-  with.onRemark = nullptr;
+  if (options.onRemark) with.onRemark = [&](const Diagnostic& d) { saidOfSecond.push_back(d); };
   if (options.stages) with.stages = &later;
   DiagnosticCollector quiet(module->getContext(), nullptr);
   mlir::OwningOpRef<mlir::ModuleOp> copy = given->clone();
@@ -454,6 +454,7 @@ Result<KernelBinary> compileGpu(mlir::ModuleOp module, mlir::func::FuncOp kernel
   second->varies_with_grid = first->varies_with_grid;  // a given number of warps does not
   for (const auto& [stage, text] : stages) observer.dump(stage, text);
   if (options.onRemark) {
+    say(saidOfSecond);
     const SourcePlace at = sourcePlace(kernel.getLoc());
     options.onRemark({Severity::remark, whyKept(*first, *second, target), at.file, at.line, at.column, {}});
   }

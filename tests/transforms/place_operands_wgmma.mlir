@@ -54,20 +54,20 @@ func.func @chain_of_columns(%A: !tile.view<2 x f16>, %B: !tile.view<2 x f16>, %V
 
 // -----
 
-// 96 columns are a panel and a half per warpgroup; 16 rows are a quarter of an instruction: single warps.
+// 80 columns per warpgroup are no whole panels, of whatever width; 16 rows are a quarter of an instruction: single warps.
 // CHECK-LABEL: func.func @unfit
 // CHECK: tile.mma m16n8k16_f16
 // CHECK: tile.mma m16n8k16_f16
 func.func @unfit(%A: !tile.view<2 x f16>, %B: !tile.view<2 x f16>, %C: !tile.view<2 x f32>, %i: i32) attributes {tile.kernel, tile.num_warps = 8 : i32} {
-  %zero = arith.constant dense<0.0> : tensor<64x192xf32>
-  %zs = arith.constant dense<0.0> : tensor<16x192xf32>
+  %zero = arith.constant dense<0.0> : tensor<64x160xf32>
+  %zs = arith.constant dense<0.0> : tensor<16x160xf32>
   %a = tile.load %A[%i, %i : i32, i32] : !tile.view<2 x f16> -> tensor<64x64xf16>
   %s = tile.load %A[%i, %i : i32, i32] : !tile.view<2 x f16> -> tensor<16x64xf16>
-  %b = tile.load %B[%i, %i : i32, i32] : !tile.view<2 x f16> -> tensor<64x192xf16>
-  %d = tile.dot %a, %b, %zero : tensor<64x64xf16>, tensor<64x192xf16> -> tensor<64x192xf32>
-  %e = tile.dot %s, %b, %zs : tensor<16x64xf16>, tensor<64x192xf16> -> tensor<16x192xf32>
-  tile.store %d, %C[%i, %i : i32, i32] : tensor<64x192xf32>, !tile.view<2 x f32>
-  tile.store %e, %C[%i, %i : i32, i32] : tensor<16x192xf32>, !tile.view<2 x f32>
+  %b = tile.load %B[%i, %i : i32, i32] : !tile.view<2 x f16> -> tensor<64x160xf16>
+  %d = tile.dot %a, %b, %zero : tensor<64x64xf16>, tensor<64x160xf16> -> tensor<64x160xf32>
+  %e = tile.dot %s, %b, %zs : tensor<16x64xf16>, tensor<64x160xf16> -> tensor<16x160xf32>
+  tile.store %d, %C[%i, %i : i32, i32] : tensor<64x160xf32>, !tile.view<2 x f32>
+  tile.store %e, %C[%i, %i : i32, i32] : tensor<16x160xf32>, !tile.view<2 x f32>
   return
 }
 
@@ -450,5 +450,43 @@ func.func @four_warps(%A: !tile.view<2 x bf16>, %B: !tile.view<2 x bf16>, %C: !t
   tile.store %r#0, %C[%c0, %c0 : i32, i32] : tensor<64x64xf32>, !tile.view<2 x f32>
   tile.store %r#1, %C[%c0, %c64 : i32, i32] : tensor<64x64xf32>, !tile.view<2 x f32>
   tile.store %r#2, %C[%c64, %c64 : i32, i32] : tensor<64x64xf32>, !tile.view<2 x f32>
+  return
+}
+
+// -----
+
+// Two warpgroups share 64 rows: 96 columns each, which are no whole panels of 64. Those of b are narrower then. Where its
+// elements are neighbours along k, columns start anywhere.
+// CHECK-LABEL: func.func @narrow_panels
+// CHECK: tile.mma wgmma_bf16 k 64 warps(4, 2) {{.*}}<64x192xbf16, minor = 1, panel = 32>
+// CHECK-LABEL: func.func @along_k
+// CHECK: tile.mma wgmma_bf16 k 64 warps(4, 2) {{.*}}<64x192xbf16, minor = 0>
+// WARPS-LABEL: func.func @narrow_panels
+// WARPS: tile.mma m16n8k16_bf16 {{.*}}<64x192xbf16, minor = 1>
+func.func @narrow_panels(%A: !tile.view<2 x bf16>, %B: !tile.view<2 x bf16>, %C: !tile.view<2 x f32>, %n: i32) attributes {tile.kernel, tile.num_warps = 8 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c64 = arith.constant 64 : i32
+  %zero = arith.constant dense<0.0> : tensor<64x192xf32>
+  %r = scf.for %i = %c0 to %n step %c64 iter_args(%x = %zero) -> (tensor<64x192xf32>) : i32 {
+    %a = tile.load %A[%c0, %i : i32, i32] : !tile.view<2 x bf16> -> tensor<64x64xbf16>
+    %b = tile.load %B[%i, %c0 : i32, i32] : !tile.view<2 x bf16> -> tensor<64x192xbf16>
+    %d = tile.dot %a, %b, %x : tensor<64x64xbf16>, tensor<64x192xbf16> -> tensor<64x192xf32>
+    scf.yield %d : tensor<64x192xf32>
+  }
+  tile.store %r, %C[%c0, %c0 : i32, i32] : tensor<64x192xf32>, !tile.view<2 x f32>
+  return
+}
+func.func @along_k(%A: !tile.view<2 x bf16>, %B: !tile.view<2 x bf16>, %C: !tile.view<2 x f32>, %n: i32) attributes {tile.kernel, tile.num_warps = 8 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c64 = arith.constant 64 : i32
+  %zero = arith.constant dense<0.0> : tensor<64x192xf32>
+  %r = scf.for %i = %c0 to %n step %c64 iter_args(%x = %zero) -> (tensor<64x192xf32>) : i32 {
+    %a = tile.load %A[%c0, %i : i32, i32] : !tile.view<2 x bf16> -> tensor<64x64xbf16>
+    %b = tile.load %B[%c0, %i : i32, i32] : !tile.view<2 x bf16> -> tensor<192x64xbf16>
+    %t = tile.trans %b, [1, 0] : tensor<192x64xbf16> -> tensor<64x192xbf16>
+    %d = tile.dot %a, %t, %x : tensor<64x64xbf16>, tensor<64x192xbf16> -> tensor<64x192xf32>
+    scf.yield %d : tensor<64x192xf32>
+  }
+  tile.store %r, %C[%c0, %c0 : i32, i32] : tensor<64x192xf32>, !tile.view<2 x f32>
   return
 }

@@ -84,6 +84,16 @@ bool isLookupOfCopies(Operation* op, const GlobalAccess& access) {
   return isPlacedBy(op, access, [](Operation* from) { return isa<SmemLoadOp>(from); });
 }
 
+bool isReadHereAndThere(Value tile, const Facts& facts) {
+  bool any = false;
+  const bool inRows = isMadeBy(tile, tileType(tile).getNumElements(), [&](Operation* op) {
+    const auto access = accessOf(op, facts);
+    any |= access && access->width.dim < 0;
+    return access && access->width.dim >= 0;
+  });
+  return any && !inRows;
+}
+
 bool isPlaceInSpace(Operation* op, const GlobalAccess& access) {
   return isPlacedBy(op, access, [](Operation* from) { return isa<arith::FPToSIOp, arith::FPToUIOp>(from); });
 }

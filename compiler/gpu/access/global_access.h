@@ -28,6 +28,9 @@ bool isLookupOfCopies(mlir::Operation* op, const GlobalAccess& access);
 /// Whether it is a gather whose places were computed as floats (pixels along a flow, cells of particles): neighbours
 /// mostly lie near each other, though nothing says how near.
 bool isPlaceInSpace(mlir::Operation* op, const GlobalAccess& access);
+/// Whether the tile is computed, element by element, from gathers none of whose neighbours are known to lie side by
+/// side, and from no other access of as many elements.
+bool isReadHereAndThere(mlir::Value tile, const Facts& facts);
 
 /// Whether the access is as good under any layout: lookups, atomics at scattered addresses, words that neighbours
 /// share.

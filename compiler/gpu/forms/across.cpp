@@ -313,8 +313,8 @@ int workOfCombiner(ScanOp scan) {
 
 }  // namespace
 
-std::optional<Layout> runsToScan(ScanOp scan, int numWarps, int numLanes) {
-  constexpr int kMostBytes = 64, kRegister = 4, kMuchWork = 12;
+std::optional<Layout> runsToScan(ScanOp scan, bool isReadHereAndThere, int numWarps, int numLanes) {
+  constexpr int kMostBytes = 64, kPiece = 16, kRegister = 4, kMuchWork = 12;
   const auto sizes = mlir::cast<mlir::RankedTensorType>(scan.getResults()[0].getType()).getShape();
   const layout::Shape shape(sizes.begin(), sizes.end());
   const int rank = static_cast<int>(shape.size()), axis = static_cast<int>(scan.getAxis());
@@ -323,11 +323,12 @@ std::optional<Layout> runsToScan(ScanOp scan, int numWarps, int numLanes) {
     together += std::max(kRegister, elementBytes(tile.getType()));
     widest = std::max(widest, elementBytes(tile.getType()));
   }
-  if (axis != rank - 1 || (together <= kRegister && workOfCombiner(scan) < kMuchWork)) return std::nullopt;
+  const bool isMuch = together > kRegister || workOfCombiner(scan) >= kMuchWork;
+  if (axis != rank - 1 || !(isMuch || isReadHereAndThere)) return std::nullopt;
   int64_t elements = 1;
   for (int64_t size : shape) elements *= size;
   int64_t run = elements / (int64_t{numWarps} * numLanes);
-  while (run > 1 && (run * widest > kMostBytes || shape[axis] % (run * numLanes) != 0)) run /= 2;
+  while (run > 1 && (run * widest > (isMuch ? kMostBytes : kPiece) || shape[axis] % (run * numLanes) != 0)) run /= 2;
   if (run <= 1) return std::nullopt;
   std::vector<int> order;  // dims from fastest to slowest
   for (int dim = axis; dim >= 0; --dim) order.push_back(dim);

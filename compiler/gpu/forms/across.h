@@ -81,7 +81,8 @@ bool scansWell(const layout::Layout& layout, int axis);
 layout::Layout scanLayout(const layout::Shape& shape, int axis, int numWarps, int numLanes);
 
 /// A scan along the rows whose values fill several registers, or whose steps are much work (a function): as long a run
-/// in every lane as is still read from whole lines. Nullopt: neither, or nothing to gain.
-std::optional<layout::Layout> runsToScan(ScanOp scan, int numWarps, int numLanes);
+/// in every lane as is still read from whole lines. Another one whose elements are read here and there: runs that are
+/// written in one piece. Nullopt: none of these, or nothing to gain.
+std::optional<layout::Layout> runsToScan(ScanOp scan, bool isReadHereAndThere, int numWarps, int numLanes);
 
 }  // namespace tile::ir

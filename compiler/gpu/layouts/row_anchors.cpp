@@ -1,5 +1,6 @@
 // row_anchors.cpp - tiles that are reduced, scanned or sorted, and sums that loops carry.
 #include "compiler/dialect/tiles.h"
+#include "compiler/gpu/access/global_access.h"
 #include "compiler/gpu/access/tma_box.h"
 #include "compiler/gpu/forms/across.h"
 #include "compiler/gpu/forms/moves.h"
@@ -66,12 +67,17 @@ void LayoutPlan::placeCarriedSums(int64_t fewestTrips) {
 }
 
 // Scans along rows: one run of consecutive elements in every lane, if each further run of a lane would cost shuffles of
-// several registers, or much work of the combiner.
+// several registers, or much work of the combiner; or if no access says how the elements should lie (values unpacked
+// from words that a table points to: a quarter of the shuffles). Rows only: what is read here and there and put where a
+// scan of a vector says is written best by lanes that are neighbours.
 void LayoutPlan::placeRunsToScan() {
   scope_.walk([&](Operation* op) {
     auto scan = dyn_cast<ScanOp>(op);
     if (!scan || choices_.of(scan.getResults()[0])) return;
-    if (auto runs = runsToScan(scan, numWarps(), target_.lanes)) choices_.choose(scan.getResults()[0], *runs);
+    const Value source = scan.getSources()[0];
+    const bool anywhere = tileType(source).getRank() > 1 && isReadHereAndThere(source, facts_);
+    if (auto runs = runsToScan(scan, anywhere, numWarps(), target_.lanes))
+      choices_.choose(scan.getResults()[0], *runs);
     choices_.spread();
   });
 }

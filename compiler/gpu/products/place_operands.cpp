@@ -38,8 +38,11 @@ struct Source {
   int64_t extent[2] = {0, 0};
   bool fetched = false;
   bool forWarpgroups = false;  ///< must be swizzled
+  int64_t panel = 0;           ///< of a second operand whose columns warpgroups share (SmemType)
   Value smem;                  ///< set by rewriting
 };
+
+constexpr int64_t kNarrowPanel = 32, kPanel = 64;  ///< elements of 16 bits
 
 /// One operand of one product.
 struct Operand {
@@ -90,6 +93,9 @@ class Placer {
       else
         product.a = place(dot.getA(), {cover.m, cover.k}, /*kDim=*/1, product.engine, aAsItLies, from);
       product.b = place(dot.getB(), {cover.k, cover.n}, /*kDim=*/0, product.engine, bAsItLies, from);
+      if (isWgmma(product.engine) && !isTransposed && product.grid.n > 1 && cover.n > kPanel &&
+          cover.n / product.grid.n % kPanel != 0 && product.b.source.second != (product.b.transposed ? 1 : 0))
+        sources_[product.b.source].panel = kNarrowPanel;
       products_.push_back(product);
     });
     for (Product& product : products_) rewrite(product);
@@ -122,7 +128,9 @@ class Placer {
     // Columns start at a whole panel of the second operand where its elements are neighbours along n, anywhere else.
     const bool turns = choice.warpgroups && engineRow(*choice.warpgroups).operandBits != 16;
     if (choice.warpgroups && (turns || from.kIsMinor(dot.getB(), 0)))
-      choice.columnUnit = engineRow(*choice.warpgroups).n;
+      choice.columnUnit = choice.narrowUnit = engineRow(*choice.warpgroups).n;
+    else
+      choice.narrowUnit = kNarrowPanel;
     return choice;
   }
 
@@ -186,7 +194,7 @@ class Placer {
       extent[minor] = (extent[minor] + piece - 1) / piece * piece;
       extent[1 - minor] = (extent[1 - minor] + 7) / 8 * 8;
     }
-    return SmemType::get(func_.getContext(), extent, element, minor, 1);
+    return SmemType::get(func_.getContext(), extent, element, minor, 1).withPanel(source.panel);
   }
 
   Value share(Value value, const Source& source, int minor) {

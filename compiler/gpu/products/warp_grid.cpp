@@ -194,6 +194,7 @@ WarpGrids::WarpGrids(func::FuncOp func, int numWarps, function_ref<EngineChoice(
   auto ofWarps = [&](DotOp dot) { return choices[dot.getOperation()].warps; };
   auto ofWarpgroups = [&](DotOp dot) { return *choices[dot.getOperation()].warpgroups; };
   auto unitOf = [&](DotOp dot) { return choices[dot.getOperation()].columnUnit; };
+  auto narrowUnitOf = [&](DotOp dot) { return choices[dot.getOperation()].narrowUnit; };
   // A product that reads accumulators as its first operand divides its rows as they do.
   llvm::DenseSet<void*> accumulators;
   for (DotOp dot : dots) accumulators.insert(leaderOf(dot.getResult()).getAsOpaquePointer());
@@ -238,6 +239,7 @@ WarpGrids::WarpGrids(func::FuncOp func, int numWarps, function_ref<EngineChoice(
         chained.clear();
         grid = warpgroupGrid(members, numWarps, false, transposed, ofWarpgroups, unitOf);
       }
+      if (!grid && !transposed) grid = warpgroupGrid(members, numWarps, false, transposed, ofWarpgroups, narrowUnitOf);
       if (!grid) return false;
       keep(transposed ? Grid{grid->n, grid->m} : *grid, ofWarpgroups, chained);
       if (transposed)

@@ -21,6 +21,7 @@ struct EngineChoice {
   bool transposed = false;
   bool widensA = false;     ///< warpgroups: threads widen the first operand and keep it in registers (turn_products.h)
   int columnUnit = 64;  ///< what the columns of a warpgroup must be a multiple of, when several share them
+  int narrowUnit = 64;  ///< the same where panels of the second operand may be narrower for it, which costs more copies
 };
 
 class WarpGrids {
