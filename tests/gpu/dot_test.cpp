@@ -150,6 +150,8 @@ TEST_P(Dot, Half) {
   matmul(kF16, "ieee", 64, 96, 64, 64, 96, 32, 4);
   matmul(kF16, "ieee", 33, 20, 40, 32, 16, 16, 8);
   matmul(kF16, "ieee", 70, 200, 130, 64, 192, 64, 8);  // two warpgroups of 96 columns each
+  matmul(kF16, "ieee", 70, 200, 130, 64, 96, 64, 8);   // of 48
+  matmul(kF16, "ieee", 70, 200, 130, 64, 160, 64, 8);  // of 80
 }
 TEST_P(Dot, OtherFormats) {
   matmul(kBf16, "ieee", 70, 50, 100, 64, 64, 32, 4);

@@ -1,5 +1,6 @@
-// peers_test.cpp - addresses that are kept in memory, and kernels that talk to each other through them while they run: a
-// sum over ranks in which every rank reads what the others have. On one device its ranks run on streams of their own, on a machine with several GPUs each has one.
+// peers_test.cpp - addresses that are kept in memory, and kernels that talk to each other through them while they run:
+// a sum over ranks in which every rank reads what the others have. On one device its ranks run on streams of their own,
+// on a machine with several GPUs each has one.
 #include "dsl/address.h"
 #include "tests/ops/ops.h"
 
@@ -16,31 +17,30 @@ struct ReduceCfg {
   int ranks = 2, B = 512, programs = 8;
 };
 
-/// Every program has a word for each rank, in which that rank says how far it is. What is read and written in between is
-/// seen by all: the words are written with release and read with acquire, for the whole system. `at` is u64, of which
-/// launches promise nothing: code of another variant could not be loaded while a kernel of its GPU waits.
-auto all_reduce = kernel(
-    "peer_all_reduce", [](const ReduceCfg& c, Ptr<const uint64_t> inputs, Ptr<const uint64_t> words, Ptr<half> out,
-                          U64 at, I32 n) {
-      auto rank = cast(at, i32) % c.ranks, round = cast(at, i32) / c.ranks;
-      auto peer = arange(0, c.ranks);
-      auto meet = [&](int place) {
-        auto here = (program_id(0) * 2 + place) * c.ranks;
-        auto theirs = pointer_to<int32_t>(load(words + peer)) + (here + rank);
-        auto mine = pointer_to<int32_t>(load(words + rank)) + (here + peer);
-        atomic_exchange(theirs, broadcast_to(round, {c.ranks}), {.order = Order::release, .scope = Scope::sys});
-        while_([&] { return any(atomic_or(mine, 0, {.order = Order::acquire, .scope = Scope::sys}) < round); }, [&] {});
-      };
-      meet(0);
-      for (auto first : range(program_id(0) * c.B, n, c.programs * c.B)) {
-        auto i = first + arange(0, c.B);
-        Tile sum = zeros({c.B}, f32);
-        for (int r = 0; r < c.ranks; ++r)
-          sum = sum + cast(load(pointer_to<const half>(multiple_of(load(inputs + r), 16)) + i, {.mask = i < n}), f32);
-        store(out + i, cast(sum, f16), {.mask = i < n});
-      }
-      meet(1);  // only now may anyone write into its input again
-    });
+/// Every program has a word for each rank, in which that rank says how far it is. What is read and written in between
+/// is seen by all: the words are written with release and read with acquire, for the whole system. `at` is u64, of
+/// which launches promise nothing: code of another variant could not be loaded while a kernel of its GPU waits.
+auto all_reduce = kernel("peer_all_reduce", [](const ReduceCfg& c, Ptr<const uint64_t> inputs,
+                                               Ptr<const uint64_t> words, Ptr<half> out, U64 at, I32 n) {
+  auto rank = cast(at, i32) % c.ranks, round = cast(at, i32) / c.ranks;
+  auto peer = arange(0, c.ranks);
+  auto meet = [&](int place) {
+    auto here = (program_id(0) * 2 + place) * c.ranks;
+    auto theirs = pointer_to<int32_t>(load(words + peer)) + (here + rank);
+    auto mine = pointer_to<int32_t>(load(words + rank)) + (here + peer);
+    atomic_exchange(theirs, broadcast_to(round, {c.ranks}), {.order = Order::release, .scope = Scope::sys});
+    while_([&] { return any(atomic_or(mine, 0, {.order = Order::acquire, .scope = Scope::sys}) < round); }, [&] {});
+  };
+  meet(0);
+  for (auto first : range(program_id(0) * c.B, n, c.programs * c.B)) {
+    auto i = first + arange(0, c.B);
+    Tile sum = zeros({c.B}, f32);
+    for (int r = 0; r < c.ranks; ++r)
+      sum = sum + cast(load(pointer_to<const half>(multiple_of(load(inputs + r), 16)) + i, {.mask = i < n}), f32);
+    store(out + i, cast(sum, f16), {.mask = i < n});
+  }
+  meet(1);  // only now may anyone write into its input again
+});
 
 /// `rounds` sums over ranks on the given devices, in each of which every input changes.
 void expect_sums(const std::vector<std::shared_ptr<Device>>& owners, int rounds) {

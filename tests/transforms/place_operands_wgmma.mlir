@@ -54,20 +54,20 @@ func.func @chain_of_columns(%A: !tile.view<2 x f16>, %B: !tile.view<2 x f16>, %V
 
 // -----
 
-// 80 columns per warpgroup are no whole panels, of whatever width; 16 rows are a quarter of an instruction: single warps.
+// 88 columns per warpgroup are no whole panels, of whatever width; 16 rows are a quarter of an instruction: single warps.
 // CHECK-LABEL: func.func @unfit
 // CHECK: tile.mma m16n8k16_f16
 // CHECK: tile.mma m16n8k16_f16
 func.func @unfit(%A: !tile.view<2 x f16>, %B: !tile.view<2 x f16>, %C: !tile.view<2 x f32>, %i: i32) attributes {tile.kernel, tile.num_warps = 8 : i32} {
-  %zero = arith.constant dense<0.0> : tensor<64x160xf32>
-  %zs = arith.constant dense<0.0> : tensor<16x160xf32>
+  %zero = arith.constant dense<0.0> : tensor<64x176xf32>
+  %zs = arith.constant dense<0.0> : tensor<16x176xf32>
   %a = tile.load %A[%i, %i : i32, i32] : !tile.view<2 x f16> -> tensor<64x64xf16>
   %s = tile.load %A[%i, %i : i32, i32] : !tile.view<2 x f16> -> tensor<16x64xf16>
-  %b = tile.load %B[%i, %i : i32, i32] : !tile.view<2 x f16> -> tensor<64x160xf16>
-  %d = tile.dot %a, %b, %zero : tensor<64x64xf16>, tensor<64x160xf16> -> tensor<64x160xf32>
-  %e = tile.dot %s, %b, %zs : tensor<16x64xf16>, tensor<64x160xf16> -> tensor<16x160xf32>
-  tile.store %d, %C[%i, %i : i32, i32] : tensor<64x160xf32>, !tile.view<2 x f32>
-  tile.store %e, %C[%i, %i : i32, i32] : tensor<16x160xf32>, !tile.view<2 x f32>
+  %b = tile.load %B[%i, %i : i32, i32] : !tile.view<2 x f16> -> tensor<64x176xf16>
+  %d = tile.dot %a, %b, %zero : tensor<64x64xf16>, tensor<64x176xf16> -> tensor<64x176xf32>
+  %e = tile.dot %s, %b, %zs : tensor<16x64xf16>, tensor<64x176xf16> -> tensor<16x176xf32>
+  tile.store %d, %C[%i, %i : i32, i32] : tensor<64x176xf32>, !tile.view<2 x f32>
+  tile.store %e, %C[%i, %i : i32, i32] : tensor<16x176xf32>, !tile.view<2 x f32>
   return
 }
 
@@ -488,5 +488,24 @@ func.func @along_k(%A: !tile.view<2 x bf16>, %B: !tile.view<2 x bf16>, %C: !tile
     scf.yield %d : tensor<64x192xf32>
   }
   tile.store %r, %C[%c0, %c0 : i32, i32] : tensor<64x192xf32>, !tile.view<2 x f32>
+  return
+}
+
+// -----
+
+// 48 columns of each: panels of 16.
+// CHECK-LABEL: func.func @narrowest_panels
+// CHECK: tile.mma wgmma_bf16 k 64 warps(4, 2) {{.*}}<64x96xbf16, minor = 1, panel = 16>
+func.func @narrowest_panels(%A: !tile.view<2 x bf16>, %B: !tile.view<2 x bf16>, %C: !tile.view<2 x f32>, %n: i32) attributes {tile.kernel, tile.num_warps = 8 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c64 = arith.constant 64 : i32
+  %zero = arith.constant dense<0.0> : tensor<64x96xf32>
+  %r = scf.for %i = %c0 to %n step %c64 iter_args(%x = %zero) -> (tensor<64x96xf32>) : i32 {
+    %a = tile.load %A[%c0, %i : i32, i32] : !tile.view<2 x bf16> -> tensor<64x64xbf16>
+    %b = tile.load %B[%i, %c0 : i32, i32] : !tile.view<2 x bf16> -> tensor<64x96xbf16>
+    %d = tile.dot %a, %b, %x : tensor<64x64xbf16>, tensor<64x96xbf16> -> tensor<64x96xf32>
+    scf.yield %d : tensor<64x96xf32>
+  }
+  tile.store %r, %C[%c0, %c0 : i32, i32] : tensor<64x96xf32>, !tile.view<2 x f32>
   return
 }

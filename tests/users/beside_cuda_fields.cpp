@@ -1,390 +1,445 @@
-// beside_cuda_fields.cpp - a bilateral filter of colours, lattice Boltzmann with walls, windowed FFTs, rays through a
-// volume of bytes, low-rank adapters of many users.
+// beside_cuda_fields.cpp - dendrite, coherence, gb_radii, rs_erasure, siddon
 #include "tests/users/use.h"
 namespace users {
 namespace beside_cuda_fields {
 
-// --- bilateral filter, 7 x 7, RGBA bytes; distance over three channels, alpha kept, edges repeated
-struct BilateralCfg {
-  int BY = 4, BX = 64;
+// --- Kobayashi's dendrite: anisotropic phase field and temperature, one explicit step, fused
+struct DenCfg {
+  int BY = 8, BX = 128, form = 0;
 };
-auto bilateral =
-    kernel("user_bilateral_rgba", [](const BilateralCfg& c, Ptr<const uint32_t> in, Ptr<uint32_t> out, I32 H, I32 W,
-                                     F32 space, F32 range2) {
-      auto x = (program_id(0) * c.BX + arange(0, c.BX)).row();
-      auto y = (program_id(1) * c.BY + arange(0, c.BY)).col();
-      auto inside = (y < H) & (x < W);
-      auto at = [&](int dy, int dx) { return load(in + clamp(y + dy, 0, H - 1) * W + clamp(x + dx, 0, W - 1)); };
-      auto channel = [](const Tile& p, int i) { return cast((p >> (8 * i)) & 255u, f32); };
-      auto centre = at(0, 0);
-      auto r0 = channel(centre, 0), g0 = channel(centre, 1), b0 = channel(centre, 2);
-      Tile r = zeros({c.BY, c.BX}, f32), g = r, b = r, total = r;
-      for (int dy = -3; dy <= 3; ++dy)
-        for (int dx = -3; dx <= 3; ++dx) {
-          auto p = at(dy, dx);
-          auto pr = channel(p, 0), pg = channel(p, 1), pb = channel(p, 2);
-          auto er = pr - r0, eg = pg - g0, eb = pb - b0;
-          auto w = exp2(float(dx * dx + dy * dy) * space + (er * er + eg * eg + eb * eb) * range2);
-          r += w * pr, g += w * pg, b += w * pb, total += w;
-        }
-      auto inv = 1.f / total;
-      auto byte = [&](const Tile& v) { return cast(rint(v * inv), u32); };
-      store(out + y * W + x, byte(r) | (byte(g) << 8) | (byte(b) << 16) | (centre & 0xFF000000u), {.mask = inside});
-    }).grid([](const BilateralCfg& c, auto, auto, int h, int w, float, float) {
-      return Grid{cdiv(w, c.BX), cdiv(h, c.BY)};
-    });
-Register r1("bilateral_rgba", [](Env& e) {
-  const int H = e.big ? 2160 : 23, W = e.big ? 3840 : 101;
-  auto in = drawn<uint32_t>(e, size_t(H) * W, [&] {
-    const uint32_t base = uint32_t(e.uniform() * 3) * 80;
-    auto c = [&] { return base + uint32_t(e.uniform() * 60); };
-    return c() | c() << 8 | c() << 16 | uint32_t(e.uniform() * 256) << 24;
-  });
-  auto out = constant<uint32_t>(e, size_t(H) * W, 0);
-  const float space = -1.4426950f / (2 * 9), range2 = -1.4426950f / (2 * 900);
+struct Aniso {
+  Tile gx, gy, e2, ee;
+};
+constexpr float kEb = 0.01f, kDelta = 0.04f, kFold = 6, kTheta0 = 0.2f, kTau = 0.0003f, kAlpha = 0.9f, kGamma = 10,
+                kH = 0.03f, kLatent = 1.6f;
+auto dendrite = kernel("user_dendrite", [](const DenCfg& c, Tensor<const float, 2> P, Tensor<const float, 2> T,
+                                           Tensor<float, 2> Pn, Tensor<float, 2> Tn, F32 dt) {
+                  auto y = program_id(1) * c.BY, x = program_id(0) * c.BX;
+                  auto p = [&](int dy, int dx) { return P.load({y + dy, x + dx}, {c.BY, c.BX}); };
+                  auto t = [&](int dy, int dx) { return T.load({y + dy, x + dx}, {c.BY, c.BX}); };
+                  auto aniso = [&](int dy, int dx) {
+                    Aniso a;
+                    a.gx = (p(dy, dx + 1) - p(dy, dx - 1)) * (0.5f / kH);
+                    a.gy = (p(dy + 1, dx) - p(dy - 1, dx)) * (0.5f / kH);
+                    auto th = kFold * (atan2(a.gy, a.gx) - kTheta0);
+                    auto e = kEb * (1 + kDelta * cos(th));
+                    a.e2 = e * e, a.ee = e * (-kEb * kDelta * kFold * sin(th));
+                    return a;
+                  };
+                  auto lap = [&](auto f) {
+                    return (4 * (f(0, 1) + f(0, -1) + f(1, 0) + f(-1, 0)) + f(1, 1) + f(1, -1) + f(-1, 1) + f(-1, -1) -
+                            20 * f(0, 0)) *
+                           (1 / (6 * kH * kH));
+                  };
+                  const float half = 0.5f / kH;
+                  Aniso o, n, s, w, e;
+                  if (c.form == 0) {
+                    o = aniso(0, 0), n = aniso(-1, 0), s = aniso(1, 0), w = aniso(0, -1), e = aniso(0, 1);
+                  } else {  // form 1: once for every point of the tile and its rim, then cut out
+                    const int ry = c.BY + 2, rx = c.BX + 2;
+                    auto rim = [&](int dy, int dx) { return P.load({y + (dy - 1), x + (dx - 1)}, {ry, rx}); };
+                    auto gx = (rim(0, 1) - rim(0, -1)) * half, gy = (rim(1, 0) - rim(-1, 0)) * half;
+                    auto th = kFold * (atan2(gy, gx) - kTheta0);
+                    auto ep = kEb * (1 + kDelta * cos(th));
+                    auto e2 = ep * ep, ee = ep * (-kEb * kDelta * kFold * sin(th));
+                    auto cut = [&](int dy, int dx) {
+                      auto part = [&](const Tile& v) { return extract(v, {1 + dy, 1 + dx}, {c.BY, c.BX}); };
+                      return Aniso{part(gx), part(gy), part(e2), part(ee)};
+                    };
+                    o = cut(0, 0), n = cut(-1, 0), s = cut(1, 0), w = cut(0, -1), e = cut(0, 1);
+                  }
+                  auto term = (s.ee * s.gx - n.ee * n.gx) * half - (e.ee * e.gy - w.ee * w.gy) * half + o.e2 * lap(p) +
+                              (e.e2 - w.e2) * half * o.gx + (s.e2 - n.e2) * half * o.gy;
+                  auto phi = p(0, 0), temp = t(0, 0);
+                  auto m = float(kAlpha / M_PI) * atan(kGamma * (1 - temp));
+                  auto rate = (term + phi * (1 - phi) * (phi - 0.5f + m)) * (1 / kTau);
+                  Pn.store({y, x}, phi + dt * rate);
+                  Tn.store({y, x}, temp + dt * (lap(t) + kLatent * rate));
+                }).grid([](const DenCfg& c, const auto& p, const auto&...) {
+  return Grid{cdiv(p.shape[1], c.BX), cdiv(p.shape[0], c.BY)};
+});
+Register r1("dendrite", [](Env& e) {
+  DenCfg c{e.field("BY", 8), e.field("BX", 128), e.field("form", 0)};
+  const int H = e.big ? 4096 : 37, W = e.big ? 4096 : 301;
+  const float dt = 1e-5f;
+  auto p = random<float>(e, size_t(H) * W, 0, 1), t = random<float>(e, size_t(H) * W, 0, 1);
+  auto pn = constant<float>(e, size_t(H) * W, NAN), tn = constant<float>(e, size_t(H) * W, NAN);
   Job j;
-  j.mbytes = 8e-6 * H * W;
-  j.gflop = 49e-9 * 17 * H * W;
-  j.add(bilateral, BilateralCfg{e.field("BY", 4), e.field("BX", 64)}, in.p, out.p, H, W, space, range2);
+  j.mbytes = 16e-6 * H * W;
+  j.add(dendrite, c, p.view(H, W), t.view(H, W), pn.view(H, W), tn.view(H, W), dt);
   j.check = [=]() -> std::string {
-    const auto got = out.now();
+    std::vector<double> wp(size_t(H) * W), wt(size_t(H) * W);
     for (int y = 0; y < H; ++y)
       for (int x = 0; x < W; ++x) {
-        double s[3] = {}, t = 0;
-        const uint32_t o = in.at(size_t(y) * W + x);
-        for (int dy = -3; dy <= 3; ++dy)
-          for (int dx = -3; dx <= 3; ++dx) {
-            const uint32_t p = in.at(size_t(std::clamp(y + dy, 0, H - 1)) * W + std::clamp(x + dx, 0, W - 1));
-            double d = 0;
-            for (int k = 0; k < 3; ++k) d += std::pow(double(p >> 8 * k & 255) - double(o >> 8 * k & 255), 2);
-            const double w = std::exp2((dx * dx + dy * dy) * double(space) + d * range2);
-            for (int k = 0; k < 3; ++k) s[k] += w * (p >> 8 * k & 255);
-            t += w;
-          }
-        const uint32_t g = got[size_t(y) * W + x];
-        if (g >> 24 != o >> 24) return "alpha is lost";
-        for (int k = 0; k < 3; ++k)
-          if (std::abs(double(g >> 8 * k & 255) - s[k] / t) > .502) return "channel " + std::to_string(k) + " is off";
+        auto at = [&](const auto& a, int dy, int dx) {
+          const int yy = y + dy, xx = x + dx;
+          return yy < 0 || yy >= H || xx < 0 || xx >= W ? 0. : a[size_t(yy) * W + xx];
+        };
+        auto lap = [&](const auto& a) {
+          return (4 * (at(a, 0, 1) + at(a, 0, -1) + at(a, 1, 0) + at(a, -1, 0)) + at(a, 1, 1) + at(a, 1, -1) +
+                  at(a, -1, 1) + at(a, -1, -1) - 20 * at(a, 0, 0)) /
+                 (6. * kH * kH);
+        };
+        struct A {
+          double gx, gy, e2, ee;
+        };
+        auto an = [&](int dy, int dx) {
+          A a;
+          a.gx = (at(p, dy, dx + 1) - at(p, dy, dx - 1)) * 0.5 / kH,
+          a.gy = (at(p, dy + 1, dx) - at(p, dy - 1, dx)) * 0.5 / kH;
+          const double th = kFold * (std::atan2(a.gy, a.gx) - kTheta0), ep = kEb * (1 + kDelta * std::cos(th));
+          a.e2 = ep * ep, a.ee = ep * (-kEb * kDelta * kFold * std::sin(th));
+          return a;
+        };
+        const A o = an(0, 0), n = an(-1, 0), s = an(1, 0), w = an(0, -1), ea = an(0, 1);
+        const double h = 0.5 / kH;
+        const double term = (s.ee * s.gx - n.ee * n.gx) * h - (ea.ee * ea.gy - w.ee * w.gy) * h + o.e2 * lap(p) +
+                            (ea.e2 - w.e2) * h * o.gx + (s.e2 - n.e2) * h * o.gy;
+        const double phi = at(p, 0, 0), temp = at(t, 0, 0);
+        const double m = kAlpha / M_PI * std::atan(kGamma * (1 - temp));
+        const double rate = (term + phi * (1 - phi) * (phi - 0.5 + m)) / kTau;
+        wp[size_t(y) * W + x] = phi + dt * rate, wt[size_t(y) * W + x] = temp + dt * (lap(t) + kLatent * rate);
       }
-    return "";
-  };
-  return j;
-});
-
-// --- D2Q9, pull, BGK, body force along x, periodic in x, halfway bounce-back at solid cells
-struct LbmCfg {
-  int BX = 256;
-};
-constexpr int kCx[9] = {0, 1, 0, -1, 0, 1, -1, -1, 1}, kCy[9] = {0, 0, 1, 0, -1, 1, 1, -1, -1},
-              kOpp[9] = {0, 3, 4, 1, 2, 7, 8, 5, 6};
-constexpr float kW[9] = {4.f / 9, 1.f / 9, 1.f / 9, 1.f / 9, 1.f / 9, 1.f / 36, 1.f / 36, 1.f / 36, 1.f / 36};
-auto lbm = kernel("user_lbm_walls", [](const LbmCfg& c, Ptr<const float> in, Ptr<const uint8_t> solid, Ptr<float> out,
-                                       I32 NX, I32 NY, F32 omega, F32 force) {
-             auto x = program_id(0) * c.BX + arange(0, c.BX);
-             auto y = program_id(1);
-             auto plane = NX * NY;
-             auto here = y * NX + x;
-             auto inside = x < NX;
-             auto fluid = inside & (load(solid + here, {.mask = inside, .other = 1}) == 0);
-             std::vector<Tile> f;
-             for (int i = 0; i < 9; ++i) {
-               auto xs = x - kCx[i];
-               if (kCx[i] > 0) xs = where(xs < 0, NX - 1, xs);
-               if (kCx[i] < 0) xs = where(xs >= NX, 0, xs);
-               auto from = clamp(y - kCy[i], 0, NY - 1) * NX + xs;
-               auto wall = load(solid + from, {.mask = fluid}) != 0;
-               auto streamed = load(in + i * plane + from, {.mask = fluid});
-               auto bounced = load(in + kOpp[i] * plane + here, {.mask = fluid & wall});
-               f.push_back(where(wall, bounced, streamed));
-             }
-             Tile rho = f[0];
-             for (int i = 1; i < 9; ++i) rho += f[i];
-             auto inv = 1.f / rho;
-             auto ux = (f[1] - f[3] + f[5] - f[6] - f[7] + f[8]) * inv + force;
-             auto uy = (f[2] - f[4] + f[5] + f[6] - f[7] - f[8]) * inv;
-             auto uu = 1.5f * (ux * ux + uy * uy);
-             for (int i = 0; i < 9; ++i) {
-               auto cu = 3.f * (float(kCx[i]) * ux + float(kCy[i]) * uy);
-               auto feq = kW[i] * rho * (1.f + cu + 0.5f * cu * cu - uu);
-               store(out + i * plane + here, f[i] + omega * (feq - f[i]), {.mask = fluid});
-             }
-           }).grid([](const LbmCfg& c, auto, auto, auto, int nx, int ny, float, float) {
-  return Grid{cdiv(nx, c.BX), ny};
-});
-Register r2("lbm_walls", [](Env& e) {
-  const int NX = e.big ? 2048 : 301, NY = e.big ? 2048 : 17;
-  const size_t n = size_t(NX) * NY;
-  auto f = random<float>(e, 9 * n, .05, .15);
-  auto solid = filled<uint8_t>(e, n, [&](size_t i) {
-    const int y = int(i / NX), x = int(i % NX);
-    return uint8_t(y == 0 || y == NY - 1 || (x / 8 * 5 + y / 8 * 3) % 23 == 0);
-  });
-  auto out = constant<float>(e, 9 * n, 0);
-  const float omega = 1.7f, force = 1e-4f;
-  Job j;
-  j.mbytes = 73e-6 * double(n);
-  j.add(lbm, LbmCfg{e.field("BX", 256)}, f.p, solid.p, out.p, NX, NY, omega, force);
-  j.check = [=] {
-    std::vector<double> want(9 * n);
-    for (int y = 0; y < NY; ++y)
-      for (int x = 0; x < NX; ++x) {
-        const size_t h = size_t(y) * NX + x;
-        if (solid.at(h)) continue;
-        double g[9], rho = 0, ux = 0, uy = 0;
-        for (int i = 0; i < 9; ++i) {
-          const int xs = (x - kCx[i] + NX) % NX, ys = std::clamp(y - kCy[i], 0, NY - 1);
-          const size_t s = size_t(ys) * NX + xs;
-          g[i] = solid.at(s) ? f[kOpp[i] * n + h] : f[i * n + s];
-          rho += g[i], ux += kCx[i] * g[i], uy += kCy[i] * g[i];
-        }
-        ux = ux / rho + force, uy /= rho;
-        for (int i = 0; i < 9; ++i) {
-          const double cu = 3 * (kCx[i] * ux + kCy[i] * uy);
-          const double feq = kW[i] * rho * (1 + cu + .5 * cu * cu - 1.5 * (ux * ux + uy * uy));
-          want[i * n + h] = g[i] + omega * (feq - g[i]);
-        }
-      }
-    return agree(out.now(), want, 1e-6, 1e-4);
-  };
-  return j;
-});
-
-// --- windowed FFT of 256 points, many rows of complex floats (real and imaginary side by side), Stockham, radix 4
-struct FftCfg {
-  int B = 4;
-};
-struct Complex {
-  Tile re, im;
-};
-Complex operator+(const Complex& a, const Complex& b) { return {a.re + b.re, a.im + b.im}; }
-Complex operator-(const Complex& a, const Complex& b) { return {a.re - b.re, a.im - b.im}; }
-Complex operator*(const Complex& a, const Complex& b) { return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re}; }
-auto fft256 = kernel("user_fft256_windowed", [](const FftCfg& c, Tensor<const float, 2> X,
-                                                Tensor<const float, 1> window, Tensor<float, 2> Y, F32 scale) {
-                auto b = program_id(0) * c.B;
-                auto [re, im] = split(reshape(X.load({b, 0}, {c.B, 512}), {c.B, 256, 2}));
-                auto w = window.load({0}, {256}).row() * scale;
-                Complex x{re * w, im * w};
-                for (int n = 256, s = 1; n > 1; n /= 4, s *= 4) {
-                  const int m = n / 4;
-                  auto quarter = [&](int i) {
-                    auto part = [&](const Tile& t) { return extract(t, {0, 64 * i}, {c.B, 64}); };
-                    return Complex{part(x.re), part(x.im)};
-                  };
-                  auto p = cast(arange(0, 64).row() / s, f32) * (-2.f / float(n));
-                  auto turn = [&](int k) { return Complex{cospi(p * float(k)), sinpi(p * float(k))}; };
-                  Complex a = quarter(0) + quarter(2), d = quarter(0) - quarter(2), e = quarter(1) + quarter(3),
-                          g = quarter(1) - quarter(3);
-                  Complex jg{g.im, -g.re};  // -i g
-                  Complex y0 = a + e, y1 = (d + jg) * turn(1), y2 = (a - e) * turn(2), y3 = (d - jg) * turn(3);
-                  auto put = [&](const Tile& a, const Tile& b, const Tile& d, const Tile& e) {
-                    auto r = [&](const Tile& t) { return reshape(t, {c.B, m, 1, s}); };
-                    return reshape(cat(cat(r(a), r(b), 2), cat(r(d), r(e), 2), 2), {c.B, 256});
-                  };
-                  x = Complex{put(y0.re, y1.re, y2.re, y3.re), put(y0.im, y1.im, y2.im, y3.im)};
-                }
-                Y.store({b, 0}, interleave(x.re, x.im));
-              }).grid([](const FftCfg& c, const auto& x, const auto&...) { return Grid{cdiv(x.shape[0], c.B)}; });
-Register r3("fft256_windowed", [](Env& e) {
-  const int N = e.big ? 65536 : 11;
-  auto x = random<float>(e, size_t(N) * 512);
-  auto w = filled<float>(e, 256, [](size_t i) { return float(.5 - .5 * std::cos(2 * M_PI * double(i) / 256)); });
-  auto y = constant<float>(e, size_t(N) * 512, NAN);
-  Job j;
-  j.mbytes = 16e-6 * 256 * N;
-  j.add(fft256, FftCfg{e.field("B", 4)}, x.view(N, 512), w.view(256), y.view(N, 512), 1.f / 16);
-  j.check = [=] {
-    std::vector<double> want(size_t(N) * 512);
-    for (int r = 0; r < N; ++r)
-      for (int k = 0; k < 256; ++k) {
-        double a = 0, b = 0;
-        for (int n = 0; n < 256; ++n) {
-          const double t = -2 * M_PI * (n * k % 256) / 256, cs = std::cos(t), sn = std::sin(t);
-          const double u = x[size_t(r) * 512 + 2 * n] * w[n] / 16, v = x[size_t(r) * 512 + 2 * n + 1] * w[n] / 16;
-          a += u * cs - v * sn, b += u * sn + v * cs;
-        }
-        want[size_t(r) * 512 + 2 * k] = a, want[size_t(r) * 512 + 2 * k + 1] = b;
-      }
-    return agree(y.now(), want, 1e-5, 1e-5);
-  };
-  return j;
-});
-
-// --- a volume of bytes, parallel rays, trilinear samples, composited front to back until a ray is opaque
-struct MarchCfg {
-  int BY = 8, BX = 16;
-};
-struct Camera {
-  float o[3], u[3], v[3], d[3];
-};
-constexpr Camera kCamera{{-.35f, .1f, -.6f}, {.9f, -.15f, .2f}, {.1f, .8f, .15f}, {.3f, .2f, 1.1f}};
-auto march = kernel("user_march", [](const MarchCfg& c, Ptr<const uint8_t> volume, Tensor<half, 2> colour,
-                                     Tensor<half, 2> opacity, I32 D, I32 steps, F32 density) {
-               auto y0 = program_id(1) * c.BY, x0 = program_id(0) * c.BX;
-               auto py = (cast(y0 + arange(0, c.BY), f32) / cast(colour.dim(0), f32)).col();
-               auto px = (cast(x0 + arange(0, c.BX), f32) / cast(colour.dim(1), f32)).row();
-               auto size = cast(D - 1, f32);
-               std::vector<Tile> start, step;
-               Tile near = zeros({c.BY, c.BX}, f32), far = full({c.BY, c.BX}, 1e9f, f32);
-               for (int a = 0; a < 3; ++a) {  // in voxels; the slabs between which the ray is inside
-                 start.push_back((kCamera.o[a] + kCamera.u[a] * px + kCamera.v[a] * py) * size);
-                 step.push_back(kCamera.d[a] * size / cast(steps, f32));
-                 auto t0 = -start[a] / step[a], t1 = (size - start[a]) / step[a];
-                 near = max(near, min(t0, t1)), far = min(far, max(t0, t1));
-               }
-               Tile t = ceil(near), light = zeros({c.BY, c.BX}, f32), clear = ones({c.BY, c.BX}, f32);
-               Tile active = t <= far;
-               while_([&] { return any(active); },
-                      [&] {
-                        std::vector<Tile> lo, w;
-                        for (int a = 0; a < 3; ++a) {
-                          auto p = start[a] + t * step[a];
-                          auto l = clamp(floor(p), 0.f, size - 1.f);
-                          lo.push_back(cast(l, i32)), w.push_back(p - l);
-                        }
-                        auto base = (lo[2] * D + lo[1]) * D + lo[0];
-                        auto at = [&](int z, int y, int x) {
-                          return cast(load(volume + (base + ((z * D + y) * D + x)), {.mask = active}), f32);
-                        };
-                        auto mix = [](const Tile& a, const Tile& b, const Tile& w) { return a + (b - a) * w; };
-                        auto face = [&](int z) {
-                          return mix(mix(at(z, 0, 0), at(z, 0, 1), w[0]), mix(at(z, 1, 0), at(z, 1, 1), w[0]), w[1]);
-                        };
-                        auto s = mix(face(0), face(1), w[2]) * (1 / 255.f);
-                        auto alpha = where(active, 1.f - exp(-density * s), 0.f);
-                        light += clear * alpha * s;
-                        clear *= 1.f - alpha;
-                        t = where(active, t + 1.f, t);
-                        active = (t <= far) & (clear > .01f);
-                      });
-               colour.store({y0, x0}, cast(light, f16));
-               opacity.store({y0, x0}, cast(1.f - clear, f16));
-             }).grid([](const MarchCfg& c, auto, const auto& o, const auto&...) {
-  return Grid{cdiv(o.shape[1], c.BX), cdiv(o.shape[0], c.BY)};
-});
-Register r4("ray_march_bytes", [](Env& e) {
-  const int D = e.big ? 256 : 24, H = e.big ? 1080 : 21, W = e.big ? 1920 : 35, steps = e.big ? 300 : 40;
-  const float density = e.big ? .08f : .6f;
-  auto vol = filled<uint8_t>(e, size_t(D) * D * D, [&](size_t i) {
-    double p[3] = {double(i % D), double(i / D % D), double(i / D / D)}, s = 0, edge = 1;
-    for (double& x : p) x /= D - 1, edge *= 4 * x * (1 - x);
-    s = std::sin(9 * p[0] + 3 * p[1]) * std::sin(7 * p[1] - 2 * p[2]) * std::sin(8 * p[2] + p[0]);
-    return uint8_t(std::max(0., std::min(1., edge * 2) * s) * 255);  // 0 at the border
-  });
-  auto colour = constant<half>(e, size_t(H) * W, NAN), opacity = constant<half>(e, size_t(H) * W, NAN);
-  Job j;
-  j.gflop = 1e-9 * H * W;
-  j.add(march, MarchCfg{e.field("BY", 8), e.field("BX", 16)}, vol.p, colour.view(H, W), opacity.view(H, W), D, steps,
-        density);
-  j.check = [=]() -> std::string {
-    std::vector<double> wc(size_t(H) * W), wo(wc.size());
-    for (int y = 0; y < H; ++y)
-      for (int x = 0; x < W; ++x) {
-        double s[3], st[3], near = 0, far = 1e9;
-        for (int a = 0; a < 3; ++a) {
-          s[a] = (kCamera.o[a] + kCamera.u[a] * x / W + kCamera.v[a] * y / H) * (D - 1),
-          st[a] = kCamera.d[a] * (D - 1.) / steps;
-          const double t0 = -s[a] / st[a], t1 = (D - 1 - s[a]) / st[a];
-          near = std::max(near, std::min(t0, t1)), far = std::min(far, std::max(t0, t1));
-        }
-        double clear = 1, light = 0;
-        for (double t = std::ceil(near); t <= far && clear > .01; ++t) {
-          int lo[3];
-          double w[3], v = 0;
-          for (int a = 0; a < 3; ++a)
-            lo[a] = int(std::clamp(std::floor(s[a] + t * st[a]), 0., D - 2.)), w[a] = s[a] + t * st[a] - lo[a];
-          for (int k = 0; k < 8; ++k) {
-            const int dx = k & 1, dy = k >> 1 & 1, dz = k >> 2;
-            v += (dx ? w[0] : 1 - w[0]) * (dy ? w[1] : 1 - w[1]) * (dz ? w[2] : 1 - w[2]) *
-                 vol[(size_t(lo[2] + dz) * D + lo[1] + dy) * D + lo[0] + dx];
-          }
-          const double alpha = 1 - std::exp(-density * v / 255);
-          light += clear * alpha * v / 255, clear *= 1 - alpha;
-        }
-        wc[size_t(y) * W + x] = light, wo[size_t(y) * W + x] = 1 - clear;
-      }
-    auto a = agree(colour.now(), wc, 8e-3, 2e-3), b = agree(opacity.now(), wo, 8e-3, 2e-3);
+    auto a = agree(pn.now(), wp, 1e-4, 1e-4), b = agree(tn.now(), wt, 1e-4, 1e-4);
     return a.empty() ? b : a;
   };
   return j;
 });
 
-// --- LoRA of many adapters (punica): blocks of tokens of one adapter, H = X[ids] A^T, Y[ids] += scale H B^T in place
-struct LoraCfg {
-  int BM = 64, BN = 128, BK = 128, R = 32, warps = 0;
+// --- coherence of two complex images, 5 x 11 windows: sums along x, then along y, of one tile with its rim
+struct CohCfg {
+  int BY = 16, BX = 64, warps = 4;
 };
-auto lora_shrink =
-    kernel("user_lora_shrink", [](const LoraCfg& c, Tensor<const bfloat16, 2> X, Tensor<const bfloat16, 3> A,
-                                  Tensor<const int, 1> ids, Tensor<const int, 1> adapters, Tensor<bfloat16, 2> H) {
-      if (c.warps) num_warps(c.warps);
-      auto b = program_id(0), which = adapters.load({b});
-      return_if(which < 0);
-      auto rows = ids.load({b * c.BM}, {c.BM});
-      Tile acc = zeros({c.BM, c.R}, f32);
-      for (auto k : range(0, X.dim(1), c.BK))
-        acc = dot(X.gather(rows, k, c.BK), trans(A.load({which, 0, k}, {c.R, c.BK})), acc);
-      H.store({b * c.BM, 0}, cast(acc, bf16));
-    }).grid([](const LoraCfg&, const auto&, const auto&, const auto&, const auto& adapters, const auto&) {
-      return Grid{adapters.shape[0]};
-    });
-auto lora_expand =
-    kernel("user_lora_expand", [](const LoraCfg& c, Tensor<const bfloat16, 2> H, Tensor<const bfloat16, 3> B,
-                                  Tensor<const int, 1> ids, Tensor<const int, 1> adapters, Tensor<const float, 1> scale,
-                                  Tensor<bfloat16, 2> Y) {
-      if (c.warps) num_warps(c.warps);
-      auto b = program_id(0), n = program_id(1) * c.BN, which = adapters.load({b});
-      return_if(which < 0);
-      auto rows = ids.load({b * c.BM}, {c.BM});
-      auto more = dot(H.load({b * c.BM, 0}, {c.BM, c.R}), trans(B.load({which, n, 0}, {c.BN, c.R})));
-      auto y = cast(Y.gather(rows, n, c.BN), f32) + more * scale.load({which});
-      Y.scatter(rows, n, cast(y, bf16));
-    }).grid([](const LoraCfg& c, const auto&, const auto& b, const auto&, const auto& adapters, const auto&...) {
-      return Grid{adapters.shape[0], cdiv(b.shape[1], c.BN)};
-    });
-Register r5("lora_blocks", [](Env& e) {
-  LoraCfg c;
-  if (!e.big) c = {16, 32, 32, 16, 0};
-  c.BM = e.field("BM", c.BM), c.BN = e.field("BN", c.BN), c.BK = e.field("BK", c.BK);
-  c.warps = e.field("warps", c.warps);
-  const int T = e.big ? 8192 : 61, K = e.big ? 4096 : 88, N = e.big ? 4096 : 72, L = e.big ? 16 : 4, R = c.R;
-  std::vector<int> of(T), list, block;  // every ninth token has none
-  for (int t = 0; t < T; ++t) of[t] = t % 9 == 8 ? -1 : int(e.uniform() * L);
-  for (int a = -1; a < L; ++a) {
-    for (int t = 0; t < T; ++t)
-      if (of[t] == a) list.push_back(t);
-    while (list.size() % c.BM) list.push_back(T);
-    block.resize(list.size() / c.BM, a);
-  }
-  const int blocks = int(block.size());
-  auto x = random<bfloat16>(e, size_t(T) * K), A = random<bfloat16>(e, size_t(L) * R * K, -.2, .2),
-       B = random<bfloat16>(e, size_t(L) * N * R), y = random<bfloat16>(e, size_t(T) * N);
-  auto s = random<float>(e, L, .5, 1);
-  auto ids = filled<int>(e, list.size(), [&](size_t i) { return list[i]; });
-  auto ad = filled<int>(e, blocks, [&](size_t i) { return block[i]; });
-  auto h = constant<bfloat16>(e, size_t(blocks) * c.BM * R, NAN);
+constexpr int kWy = 5, kWx = 11;
+auto coherence = kernel("user_coherence", [](const CohCfg& c, Tensor<const float, 3> A, Tensor<const float, 3> B,
+                                             Tensor<float, 2> coh, Tensor<float, 2> phase) {
+                   // A, B [H, W, 2]; outside of the images 0
+                   num_warps(c.warps);
+                   auto y = program_id(1) * c.BY, x = program_id(0) * c.BX;
+                   const int ry = c.BY + kWy - 1, rx = c.BX + kWx - 1;
+                   auto [ar, ai] = split(A.load({y - kWy / 2, x - kWx / 2, 0}, {ry, rx, 2}));
+                   auto [br, bi] = split(B.load({y - kWy / 2, x - kWx / 2, 0}, {ry, rx, 2}));
+                   auto window = [&](Tile v) {
+                     Tile h = extract(v, {0, 0}, {ry, c.BX});
+                     for (int k = 1; k < kWx; ++k) h += extract(v, {0, k}, {ry, c.BX});
+                     Tile s = extract(h, {0, 0}, {c.BY, c.BX});
+                     for (int k = 1; k < kWy; ++k) s += extract(h, {k, 0}, {c.BY, c.BX});
+                     return s;
+                   };
+                   auto re = window(ar * br + ai * bi), im = window(ai * br - ar * bi);
+                   auto pa = window(ar * ar + ai * ai), pb = window(br * br + bi * bi);
+                   auto power = pa * pb;
+                   coh.store({y, x}, where(power > 0, sqrt((re * re + im * im) / max(power, 1e-30f)), 0.f));
+                   phase.store({y, x}, atan2(im, re));
+                 }).grid([](const CohCfg& c, const auto& a, const auto&...) {
+  return Grid{cdiv(a.shape[1], c.BX), cdiv(a.shape[0], c.BY)};
+});
+Register r2("coherence", [](Env& e) {
+  CohCfg c{e.field("BY", 16), e.field("BX", 64), e.field("warps", 4)};
+  const int H = e.big ? 3000 : 41, W = e.big ? 5000 : 137;
+  auto a = random<float>(e, size_t(H) * W * 2), noise = random<float>(e, size_t(H) * W * 2);
+  auto b = filled<float>(e, size_t(H) * W * 2, [&](size_t i) { return float(0.7 * a[i] + 0.6 * noise[i]); });
+  auto coh = constant<float>(e, size_t(H) * W, NAN), phase = constant<float>(e, size_t(H) * W, NAN);
   Job j;
-  j.mbytes = 2e-6 * T * (K + 2. * N);
-  j.add(lora_shrink, c, x.view(T, K), A.view(L, R, K), ids.view(list.size()), ad.view(blocks),
-        h.view(blocks * c.BM, R));
-  j.add(lora_expand, c, h.view(blocks * c.BM, R), B.view(L, N, R), ids.view(list.size()), ad.view(blocks), s.view(L),
-        y.view(T, N));
-  j.check = [=] {
-    std::vector<double> want(size_t(T) * N);
-    for (int t = 0; t < T; ++t) {
-      std::vector<double> v(R);
-      const int a = of[t];
-      for (int r = 0; r < R && a >= 0; ++r)
-        for (int k = 0; k < K; ++k) v[r] += x[size_t(t) * K + k] * A[(size_t(a) * R + r) * K + k];
-      for (int n = 0; n < N; ++n) {
-        double sum = 0;
-        for (int r = 0; r < R && a >= 0; ++r) sum += v[r] * B[(size_t(a) * N + n) * R + r];
-        want[size_t(t) * N + n] = y[size_t(t) * N + n] + (a >= 0 ? sum * s[a] : 0);
+  j.mbytes = 24e-6 * H * W;
+  j.add(coherence, c, a.view(H, W, 2), b.view(H, W, 2), coh.view(H, W), phase.view(H, W));
+  j.check = [=]() -> std::string {
+    std::vector<double> want(size_t(H) * W);
+    const auto ph = phase.now();
+    for (int y = 0; y < H; ++y)
+      for (int x = 0; x < W; ++x) {
+        double re = 0, im = 0, pa = 0, pb = 0;
+        for (int v = std::max(0, y - 2); v <= std::min(H - 1, y + 2); ++v)
+          for (int u = std::max(0, x - 5); u <= std::min(W - 1, x + 5); ++u) {
+            const size_t k = (size_t(v) * W + u) * 2;
+            re += a[k] * b[k] + a[k + 1] * b[k + 1], im += a[k + 1] * b[k] - a[k] * b[k + 1];
+            pa += a[k] * a[k] + a[k + 1] * a[k + 1], pb += b[k] * b[k] + b[k + 1] * b[k + 1];
+          }
+        want[size_t(y) * W + x] = std::hypot(re, im) / std::sqrt(pa * pb);
+        if (!(std::abs(std::remainder(ph[size_t(y) * W + x] - std::atan2(im, re), 2 * M_PI)) < 1e-3))
+          return "phase at " + std::to_string(y) + ", " + std::to_string(x);
       }
-    }
-    return agree(y.now(), want, 3e-2, 2e-2);
+    return agree(coh.now(), want, 1e-4, 1e-4);
   };
   return j;
 });
 
+// --- generalised Born: HCT radii, then the energy of all pairs within a cutoff
+struct GbCfg {
+  int BM = 32, BN = 128;
+};
+struct Atoms {
+  Tile x, y, z, w;
+};
+Atoms atoms_of(const Ptr<const float>& p, const Tile& i, const Tile& mask) {
+  auto field = [&](int k) { return load(p + i * 4 + k, {.mask = mask}); };
+  return {field(0), field(1), field(2), field(3)};
+}
+auto gb_radii = kernel("user_gb_radii", [](const GbCfg& c, Ptr<const float> atoms, Ptr<const float> scale,
+                                           Ptr<float> born, I32 n, F32 cutoff2) {
+                  auto i = program_id(0) * c.BM + arange(0, c.BM);
+                  auto a = atoms_of(atoms, i.col(), i.col() < n);
+                  Tile total = zeros({c.BM, c.BN}, f32);
+                  auto rho = max(a.w, 0.1f), inv = 1 / rho;
+                  for (auto first : range(0, n, c.BN)) {
+                    auto j = (first + arange(0, c.BN)).row();
+                    auto b = atoms_of(atoms, j, j < n);
+                    auto sr = b.w * load(scale + j, {.mask = j < n});
+                    auto dx = a.x - b.x, dy = a.y - b.y, dz = a.z - b.z;
+                    auto r2 = dx * dx + dy * dy + dz * dz;
+                    auto seen = (j < n) & (i.col() != j) & (r2 < cutoff2);
+                    r2 = where(seen, r2, 1.f);
+                    auto ir = rsqrt(r2), r = r2 * ir;
+                    auto U = r + sr, L = max(rho, abs(r - sr));
+                    auto iL = 1 / L, iU = 1 / U;
+                    auto I = iL - iU + 0.25f * (r - sr * sr * ir) * (iU * iU - iL * iL) + 0.5f * log(L * iU) * ir;
+                    I = I + where(rho < sr - r, 2 * (inv - iL), 0.f);
+                    total += where(seen & (rho < U), 0.5f * I, 0.f);
+                  }
+                  store(born + i, 1 / max(squeeze(inv - sum(total, axis(1)), 1), 1 / 30.f), {.mask = i < n});
+                }).grid([](const GbCfg& c, auto, auto, auto, int n, float) { return Grid{cdiv(n, c.BM)}; });
+auto gb_energy = kernel("user_gb_energy", [](const GbCfg& c, Ptr<const float> atoms, Ptr<const float> charge,
+                                             Ptr<const float> born, Ptr<double> energy, I32 n, F32 cutoff2) {
+                   auto i = program_id(0) * c.BM + arange(0, c.BM);
+                   auto a = atoms_of(atoms, i.col(), i.col() < n);
+                   auto R = load(born + i, {.mask = i < n, .other = 1}).col();
+                   auto q = load(charge + i, {.mask = i < n}).col();
+                   Tile total = zeros({c.BM, c.BN}, f32);
+                   for (auto first : range(0, n, c.BN)) {
+                     auto j = (first + arange(0, c.BN)).row();
+                     auto b = atoms_of(atoms, j, j < n);
+                     auto dx = a.x - b.x, dy = a.y - b.y, dz = a.z - b.z;
+                     auto r2 = dx * dx + dy * dy + dz * dz;
+                     auto RR = R * load(born + j, {.mask = j < n, .other = 1});
+                     auto f = rsqrt(r2 + RR * exp(-r2 / (4 * RR)));
+                     total += where(r2 < cutoff2, load(charge + j, {.mask = j < n}) * f, 0.f);
+                   }
+                   atomic_add(energy, sum(cast(q * sum(total, axis(1)), f64)) * -0.5);
+                 }).grid([](const GbCfg& c, auto, auto, auto, auto, int n, float) { return Grid{cdiv(n, c.BM)}; });
+Register r3("gb_radii", [](Env& e) {
+  GbCfg c{e.field("BM", 32), e.field("BN", 128)};
+  const int n = e.big ? 20000 : 333;
+  const double box = e.big ? 60 : 16;
+  const float cutoff2 = e.big ? 625 : 64;
+  auto at = drawn<float>(e, size_t(n) * 4, [&, k = 0]() mutable {
+    return float(k++ % 4 == 3 ? 1.1 + 0.8 * e.uniform() : box * e.uniform());
+  });
+  auto scale = random<float>(e, n, 0.02, 0.09), charge = random<float>(e, n);
+  auto born = constant<float>(e, n, NAN);
+  auto energy = constant<double>(e, 1, 0);
+  Job j;
+  j.inTurn = true;
+  restore(e, j, energy);
+  j.add(gb_radii, c, at.p, scale.p, born.p, n, cutoff2);
+  j.add(gb_energy, c, at.p, charge.p, born.p, energy.p, n, cutoff2);
+  j.check = [=]() -> std::string {
+    std::vector<double> want(n), total(1);
+    auto r2of = [&](int i, int k) {
+      double s = 0;
+      for (int d = 0; d < 3; ++d) s += (at[i * 4 + d] - at[k * 4 + d]) * (at[i * 4 + d] - at[k * 4 + d]);
+      return s;
+    };
+    for (int i = 0; i < n; ++i) {
+      const double rho = at[i * 4 + 3];
+      double s = 0;
+      for (int k = 0; k < n; ++k) {
+        const double r2 = r2of(i, k), r = std::sqrt(r2), sr = at[k * 4 + 3] * scale[k], U = r + sr;
+        if (k == i || r2 >= cutoff2 || rho >= U) continue;
+        const double L = std::max(rho, std::abs(r - sr));
+        double I = 1 / L - 1 / U + 0.25 * (r - sr * sr / r) * (1 / U / U - 1 / L / L) + 0.5 * std::log(L / U) / r;
+        if (rho < sr - r) I += 2 * (1 / rho - 1 / L);
+        s += 0.5 * I;
+      }
+      want[i] = 1 / std::max(1 / rho - s, 1 / 30.);
+    }
+    for (int i = 0; i < n; ++i)
+      for (int k = 0; k < n; ++k) {
+        const double r2 = r2of(i, k), RR = want[i] * want[k];
+        if (r2 < cutoff2) total[0] -= 0.5 * charge[i] * charge[k] / std::sqrt(r2 + RR * std::exp(-r2 / (4 * RR)));
+      }
+    auto a = agree(born.now(), want, 1e-3, 1e-3), b = agree(energy.now(), total, 1e-2, 2e-3);
+    return a.empty() ? b : a;
+  };
+  return j;
+});
+
+// --- Reed-Solomon 10 + 4 over GF(256), four bytes a word: Horner over the bits of a Cauchy matrix; and the check
+struct RsCfg {
+  int B = 1024;
+};
+constexpr int kData = 10, kParity = 4;
+inline int gf_mul(int a, int b) {
+  int r = 0;
+  for (; b; b >>= 1, a = a << 1 ^ (a & 128 ? 0x11d : 0))
+    if (b & 1) r ^= a;
+  return r & 255;
+}
+inline int gf_inv(int a) {
+  int r = 1;
+  for (int i = 0; i < 254; ++i) r = gf_mul(r, a);
+  return r;
+}
+inline int cauchy(int p, int k) { return gf_inv(p ^ (kParity + k)); }
+std::vector<Tile> parities(const std::vector<Tile>& d) {
+  std::vector<Tile> out;
+  for (int p = 0; p < kParity; ++p) {
+    Tile acc = zeros_like(d[0]);
+    for (int bit = 7; bit >= 0; --bit) {
+      if (bit < 7) acc = ((acc << 1) & 0xfefefefeu) ^ (((acc >> 7) & 0x01010101u) * 0x1du);
+      for (int k = 0; k < kData; ++k)
+        if (cauchy(p, k) >> bit & 1) acc = acc ^ d[k];
+    }
+    out.push_back(acc);
+  }
+  return out;
+}
+auto rs_encode = kernel("user_rs_encode", [](const RsCfg& c, Tensor<const uint32_t, 2> D, Tensor<uint32_t, 2> P) {
+                   auto w = program_id(0) * c.B;
+                   std::vector<Tile> d;
+                   for (int k = 0; k < kData; ++k) d.push_back(D.load({k, w}, {c.B}));
+                   auto p = parities(d);
+                   for (int k = 0; k < kParity; ++k) P.store({k, w}, p[k]);
+                 }).grid([](const RsCfg& c, const auto& d, const auto&) { return Grid{cdiv(d.shape[1], c.B)}; });
+auto rs_check =
+    kernel("user_rs_check", [](const RsCfg& c, Tensor<const uint32_t, 2> D, Tensor<const uint32_t, 2> P, Ptr<int> bad) {
+      auto w = program_id(0) * c.B;
+      std::vector<Tile> d;
+      for (int k = 0; k < kData; ++k) d.push_back(D.load({k, w}, {c.B}));
+      auto p = parities(d);
+      for (int k = 0; k < kParity; ++k) {
+        auto wrong = sum(cast((p[k] ^ P.load({k, w}, {c.B})) != 0, i32));
+        atomic_add(bad + k, wrong, {.mask = wrong > 0});
+      }
+    }).grid([](const RsCfg& c, const auto& d, const auto&...) { return Grid{cdiv(d.shape[1], c.B)}; });
+Register r4("rs_erasure", [](Env& e) {
+  RsCfg c{e.field("B", 1024)};
+  const int n = e.big ? 4 << 20 : 2345;
+  auto d = drawn<uint32_t>(e, size_t(kData) * n, [&] { return uint32_t(e.uniform() * 0x1p24) * 2654435761u; });
+  auto p = constant<uint32_t>(e, size_t(kParity) * n, 0);
+  std::vector<uint32_t> want(e.big ? 0 : kParity * n), sent;
+  if (e.device && !e.big)
+    for (int q = 0; q < kParity; ++q)
+      for (int i = 0; i < n; ++i)
+        for (int b = 0; b < 32; b += 8) {
+          int s = 0;
+          for (int k = 0; k < kData; ++k) s ^= gf_mul(cauchy(q, k), d.at(size_t(k) * n + i) >> b & 255);
+          want[q * n + i] |= uint32_t(s) << b;
+        }
+  sent = want;
+  if (!e.big) sent[17] ^= 5, sent[n + 99] ^= 1u << 30, sent[n + 2344] ^= 9, sent[3 * n] ^= 7;
+  auto received = e.big ? integers<uint32_t>(e, size_t(kParity) * n, 0, 1 << 24) : repeated(e, sent.size(), sent);
+  auto bad = constant<int>(e, kParity, 0);
+  Job j;
+  j.mbytes = 14 * 4e-6 * n * 2;
+  restore(e, j, bad);
+  j.add(rs_encode, c, d.view(kData, n), p.view(kParity, n));
+  j.add(rs_check, c, d.view(kData, n), received.view(kParity, n), bad.p);
+  j.check = [=]() -> std::string {
+    const auto got = p.now();
+    for (size_t i = 0; i < want.size(); ++i)
+      if (got[i] != want[i]) return "parity word " + std::to_string(i);
+    return agree(bad.now(), {1, 2, 0, 1}, .01, 0);
+  };
+  return j;
+});
+
+// --- Siddon: line integrals through a volume, a ray a lane; geometry of a view: source, corner of the detector, its
+// steps
+struct SidCfg {
+  int B = 128, warps = 4;
+};
+auto siddon = kernel("user_siddon", [](const SidCfg& c, Ptr<const float> vol, Ptr<const float> views,
+                                       Tensor<float, 2> out, I32 N, I32 nu) {
+                num_warps(c.warps);
+                auto view = program_id(1), first = program_id(0) * c.B;
+                auto pixel = first + arange(0, c.B);
+                auto u = cast(pixel % nu, f32) + 0.5f, v = cast(pixel / nu, f32) + 0.5f;
+                Tile a = zeros({c.B}, f32), last = ones({c.B}, f32), length2 = zeros({c.B}, f32);
+                std::vector<Tile> s, d, inv, at, next, way;
+                for (int k = 0; k < 3; ++k) {
+                  auto g = [&](int row) { return load(views + view * 12 + (row * 3 + k)); };
+                  s.push_back(g(0));
+                  Tile to = g(1) + u * g(2) + v * g(3) - g(0);
+                  to = where(abs(to) < 1e-6f, 1e-6f, to);
+                  d.push_back(to), inv.push_back(1 / to);
+                  auto lo = -s[k] * inv[k], hi = (cast(N, f32) - s[k]) * inv[k];
+                  a = max(a, min(lo, hi)), last = min(last, max(lo, hi));
+                  length2 += to * to;
+                }
+                for (int k = 0; k < 3; ++k) {
+                  Tile voxel = clamp(cast(floor(s[k] + a * d[k]), i32), 0, N - 1);
+                  next.push_back((cast(voxel + cast(d[k] > 0, i32), f32) - s[k]) * inv[k]);
+                  way.push_back(where(d[k] > 0, 1, -1));
+                  at.push_back(voxel);
+                }
+                Tile total = zeros({c.B}, f32);
+                while_([&] { return a < last; },
+                       [&] {
+                         auto to = min(min(next[0], next[1]), next[2]);
+                         auto inside =
+                             (at[0] >= 0) & (at[0] < N) & (at[1] >= 0) & (at[1] < N) & (at[2] >= 0) & (at[2] < N);
+                         total += (min(to, last) - a) * load(vol + ((at[2] * N + at[1]) * N + at[0]), {.mask = inside});
+                         a = to;
+                         for (int k = 0; k < 3; ++k) {
+                           auto moves = next[k] <= to;
+                           at[k] = where(moves, at[k] + way[k], at[k]);
+                           next[k] = where(moves, next[k] + abs(inv[k]), next[k]);
+                         }
+                       });
+                out.store({view, first}, total * sqrt(length2));
+              }).grid([](const SidCfg& c, auto, auto, const auto& out, auto...) {
+  return Grid{cdiv(out.shape[1], c.B), out.shape[0]};
+});
+std::vector<float> geometry(int V, int N, int nu, int nv) {
+  std::vector<float> g;
+  for (int v = 0; v < V; ++v) {
+    const double t = 0.3 + 2 * M_PI * v / V, cs = std::cos(t), sn = std::sin(t), m = N / 2., D = 2.1 * N,
+                 pu = 2.2 * N / nu, pv = 2.2 * N / nv;
+    const double src[3] = {m + D * cs, m + D * sn, m + 0.013 * N};
+    const double du[3] = {-sn * pu, cs * pu, 0}, dv[3] = {0, 0, pv};
+    for (double x : src) g.push_back(float(x));
+    for (int k = 0; k < 3; ++k)
+      g.push_back(float((k == 0 ? m - N * cs : k == 1 ? m - N * sn : m) - du[k] * nu / 2 - dv[k] * nv / 2));
+    for (double x : du) g.push_back(float(x));
+    for (double x : dv) g.push_back(float(x));
+  }
+  return g;
+}
+Register r5("siddon", [](Env& e) {
+  SidCfg c{e.field("B", 128), e.field("warps", 4)};
+  const int N = e.big ? 256 : 19, V = e.big ? 6 : 3, nu = e.big ? 384 : 23, nv = e.big ? 256 : 17;
+  auto vol = random<float>(e, size_t(N) * N * N, 0, 1);
+  auto g = repeated(e, size_t(V) * 12, geometry(V, N, nu, nv));
+  auto out = constant<float>(e, size_t(V) * nu * nv, NAN);
+  Job j;
+  j.add(siddon, c, vol.p, g.p, out.view(V, nu * nv), N, nu);
+  j.check = [=] {
+    std::vector<double> want(size_t(V) * nu * nv);
+    for (int w = 0; w < V; ++w)
+      for (int px = 0; px < nu * nv; ++px) {  // all crossings, in order
+        double s[3], d[3], len = 0;
+        std::vector<double> cuts{0, 1};
+        for (int k = 0; k < 3; ++k) {
+          s[k] = g[w * 12 + k];
+          d[k] = g[w * 12 + 3 + k] + (px % nu + .5) * g[w * 12 + 6 + k] + (px / nu + .5) * g[w * 12 + 9 + k] - s[k];
+          len += d[k] * d[k];
+          for (int i = 0; i <= N; ++i)
+            if (const double t = (i - s[k]) / d[k]; t > 0 && t < 1) cuts.push_back(t);
+        }
+        std::sort(cuts.begin(), cuts.end());
+        double total = 0;
+        for (size_t i = 0; i + 1 < cuts.size(); ++i) {
+          const double m = (cuts[i] + cuts[i + 1]) / 2;
+          int at[3];
+          bool in = true;
+          for (int k = 0; k < 3; ++k) at[k] = int(std::floor(s[k] + m * d[k])), in &= at[k] >= 0 && at[k] < N;
+          if (in) total += (cuts[i + 1] - cuts[i]) * vol[(size_t(at[2]) * N + at[1]) * N + at[0]];
+        }
+        want[size_t(w) * nu * nv + px] = total * std::sqrt(len);
+      }
+    return agree(out.now(), want, 2e-3, 1e-3);
+  };
+  return j;
+});
 }  // namespace beside_cuda_fields
 }  // namespace users

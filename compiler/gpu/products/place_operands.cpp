@@ -11,6 +11,8 @@
 //      shared memory; anything else is computed in registers and shared. Operands with one source share one buffer, as
 //      large as the largest user needs.
 //   4. The products are rewritten. Other users of a fetched tile read it back from shared memory.
+#include <numeric>
+
 #include "compiler/dialect/products.h"
 #include "compiler/dialect/tiles.h"
 #include "compiler/dialect/warps.h"
@@ -42,7 +44,7 @@ struct Source {
   Value smem;                  ///< set by rewriting
 };
 
-constexpr int64_t kNarrowPanel = 32, kPanel = 64;  ///< elements of 16 bits
+constexpr int64_t kPanel = 64, kNarrowest = 16;  ///< elements of 16 bits in a panel of 128 and of 32 bytes
 
 /// One operand of one product.
 struct Operand {
@@ -93,9 +95,9 @@ class Placer {
       else
         product.a = place(dot.getA(), {cover.m, cover.k}, /*kDim=*/1, product.engine, aAsItLies, from);
       product.b = place(dot.getB(), {cover.k, cover.n}, /*kDim=*/0, product.engine, bAsItLies, from);
-      if (isWgmma(product.engine) && !isTransposed && product.grid.n > 1 && cover.n > kPanel &&
-          cover.n / product.grid.n % kPanel != 0 && product.b.source.second != (product.b.transposed ? 1 : 0))
-        sources_[product.b.source].panel = kNarrowPanel;
+      const bool isAlongK = product.b.source.second == (product.b.transposed ? 1 : 0);
+      if (isWgmma(product.engine) && !isTransposed && product.grid.n > 1 && cover.n > kPanel && !isAlongK)
+        narrow(sources_[product.b.source], cover.n / product.grid.n);
       products_.push_back(product);
     });
     for (Product& product : products_) rewrite(product);
@@ -129,9 +131,15 @@ class Placer {
     const bool turns = choice.warpgroups && engineRow(*choice.warpgroups).operandBits != 16;
     if (choice.warpgroups && (turns || from.kIsMinor(dot.getB(), 0)))
       choice.columnUnit = choice.narrowUnit = engineRow(*choice.warpgroups).n;
-    else
-      choice.narrowUnit = kNarrowPanel;
+    else if (!loadOfRows(dot.getB()))  // the panels of others follow from their boxes (operand_source.h)
+      choice.narrowUnit = kNarrowest;
     return choice;
+  }
+
+  /// Panels of which the columns of every warpgroup are whole ones.
+  static void narrow(Source& source, int64_t columns) {
+    const int64_t panel = std::gcd(columns, source.panel ? source.panel : kPanel);
+    if (panel < kPanel) source.panel = panel;
   }
 
   void widen(DotOp dot) {
