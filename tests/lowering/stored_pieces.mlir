@@ -136,3 +136,24 @@ func.func @long_runs(%x: !tile.view<2xf32> {tile.align = 16 : i32, tile.unit_str
   tile.store %s, %x[%c0, %c0 : i32, i32] : tensor<4x512xf32>, !tile.view<2xf32>
   return
 }
+
+// -----
+// So are those that are added to memory: 16 bytes of f32 come from 8 bytes of f16.
+// CHECK-LABEL: @added_to_rows
+// CHECK: tile.load {{.*}} tensor<32x32xf16, #tile.layout<32x32 regs [1:4*1, 0:2*16] lanes [1:8*4, 0:4*1] warps [0:4*4]>>
+// CHECK-NOT: tile.convert
+func.func @added_to_rows(%x: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 16, 1>}, %y: !tile.ptr<f32> {tile.align = 16 : i32}) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c32 = arith.constant dense<32> : tensor<32x32xi32>
+  %v = tile.load %x[%c0, %c0 : i32, i32] : !tile.view<2xf16> -> tensor<32x32xf16>
+  %f = arith.extf %v : tensor<32x32xf16> to tensor<32x32xf32>
+  %i = tile.iota : tensor<32xi32>
+  %row = tile.reshape %i : tensor<32xi32> -> tensor<32x1xi32>
+  %rows = tile.broadcast %row : tensor<32x1xi32> -> tensor<32x32xi32>
+  %column = tile.reshape %i : tensor<32xi32> -> tensor<1x32xi32>
+  %columns = tile.broadcast %column : tensor<1x32xi32> -> tensor<32x32xi32>
+  %first = arith.muli %rows, %c32 : tensor<32x32xi32>
+  %at = arith.addi %first, %columns : tensor<32x32xi32>
+  %o = tile.atomic_rmw add relaxed gpu %y offsets %at : tensor<32x32xi32>, %f : !tile.ptr<f32>, tensor<32x32xf32> -> tensor<32x32xf32>
+  return
+}

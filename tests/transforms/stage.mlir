@@ -374,3 +374,25 @@ func.func @nothing_copied(%x: !tile.ptr<f32>, %y: !tile.ptr<f32>, %n: i32) attri
   tile.scatter %r, %y offsets %o : tensor<128xi32> : tensor<128xf32>, !tile.ptr<f32>
   return
 }
+
+// -----
+
+// Products wait for what the loop gathers into registers: nobody asked for stages, and is told all the same.
+// CHECK-LABEL: func.func @gathered_operand
+func.func @gathered_operand(%x: !tile.ptr<f16>, %at: tensor<64x64xi32>, %a: tensor<64x64xf16>, %C: !tile.view<2 x f32>, %n: i32) attributes {tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %first = tile.share %a : tensor<64x64xf16> -> <64x64xf16, minor = 1>
+  // expected-remark @+1 {{copies are not pipelined: nothing that this loop loads is copied to shared memory}}
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero) -> (tensor<64x64xf32>) : i32 {
+    %p = tile.ptr_add %x, %i : !tile.ptr<f16>, i32
+    %v = tile.gather %p offsets %at : tensor<64x64xi32> : !tile.ptr<f16> -> tensor<64x64xf16>
+    %twice = arith.addf %v, %v : tensor<64x64xf16>
+    %b = tile.share %twice : tensor<64x64xf16> -> <64x64xf16, minor = 1>
+    %d = tile.mma m16n8k16_f16 k 64 warps(2, 2) %first, %b, %acc : !tile.smem<64x64xf16, minor = 1>, <64x64xf16, minor = 1> -> tensor<64x64xf32>
+    scf.yield %d : tensor<64x64xf32>
+  }
+  tile.store %r, %C[%c0, %c0 : i32, i32] : tensor<64x64xf32>, !tile.view<2 x f32>
+  return
+}

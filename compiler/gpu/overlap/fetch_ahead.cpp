@@ -16,8 +16,8 @@
 //            wait for the row of every step. Boxes that it updates in place come as early, if it moves by whole boxes,
 //            up or down.
 //         6. Small boxes, and rows by pointers, of loops in which threads exchange elements come an iteration early.
-// If all copies of the kernel can be bulk copies, only those are made: a single other copy would cost the kernel its
-// roles.
+// If all copies of the kernel can be bulk copies, and loops repeat some, only those are made: a single other copy would
+// cost the kernel its roles.
 #include "compiler/analysis/facts.h"
 #include "compiler/analysis/memory_roots.h"
 #include "compiler/dialect/products.h"
@@ -29,6 +29,7 @@
 #include "compiler/gpu/forms/moves.h"
 #include "compiler/gpu/overlap/load_ahead.h"
 #include "compiler/gpu/products/unroll_loops.h"
+#include "compiler/gpu/rings/register_plan.h"
 #include "compiler/lowering/elementwise.h"
 #include "mlir/IR/Matchers.h"
 
@@ -46,7 +47,12 @@ class Fetcher {
  public:
   Fetcher(func::FuncOp func, const Target& target) : func_(func), target_(target), facts_(func) {
     warps_ = warpsOf(func, kUsualWarps);
-    bulk_ = target.hasTma && onlyBulkCopies();
+    const BulkCopies copies = bulkCopies();
+    // Copies that no loop repeats (the query's rows) give the kernel no roles. What is gathered waits for memory then,
+    // unless a second program computes meanwhile.
+    const int registers = estimateRegisters(func, static_cast<int>(warps_)).needed();
+    mayGather_ = copies == BulkCopies::once && 2 * target.lanes * warps_ * registers > target.registersPerSm;
+    bulk_ = target.hasTma && copies != BulkCopies::none && !mayGather_;
   }
 
   void run() {
@@ -77,15 +83,42 @@ class Fetcher {
   }
 
  private:
-  bool onlyBulkCopies() {
-    bool some = false, others = false;
+  /// Whether all copies of the kernel can be bulk copies, and whether loops repeat any.
+  enum class BulkCopies { none, once, repeated };
+  BulkCopies bulkCopies() {
+    BulkCopies found = BulkCopies::none;
+    bool others = false;
     func_.walk([&](Operation* op) {
       others |= isa<GatherSharedOp>(op);
       auto copy = dyn_cast<LoadSharedOp>(op);
       if (!copy) return;
-      some = true, others |= !tmaBox(copy, facts_);
+      const bool isRepeated = copy->getParentOfType<LoopLikeOpInterface>() != nullptr;
+      found = std::max(found, isRepeated ? BulkCopies::repeated : BulkCopies::once);
+      others |= !tmaBox(copy, facts_);
     });
-    return some && !others;
+    return others ? BulkCopies::none : found;
+  }
+
+  /// Whether the places of a gather are computed from several loaded numbers (pages of a cache), not from one for all of
+  /// it: that is a box, with few addresses in the registers of a second program.
+  bool isOfManyPlaces(GatherOp gather) const {
+    SmallVector<Value> pending{gather.getOffsets()};
+    llvm::DenseSet<Value> seen;
+    while (!pending.empty()) {
+      Value value = pending.pop_back_val();
+      Operation* op = value.getDefiningOp();
+      const RankedTensorType type = tileTypeOrNone(value);
+      if (!op || !type || !seen.insert(value).second) continue;
+      if (auto from = dyn_cast<GatherOp>(op)) {
+        if (!from.getOffsets()) continue;
+        const AxisFacts places = facts_.of(from.getOffsets());
+        for (auto [size, alike] : llvm::zip(type.getShape(), places.constancy))
+          if (alike < size) return true;
+      } else if (!isa<LoadOp>(op) && !op->getNumRegions()) {
+        pending.append(op->operand_begin(), op->operand_end());
+      }
+    }
+    return false;
   }
 
   /// Loads of the loop's own body that operands computed in it, or in its branches, are made from. An operand with
@@ -258,6 +291,7 @@ class Fetcher {
   /// they are copied in words.
   bool canFetch(GatherOp gather) const {
     RankedTensorType type = tileTypeOrNone(gather.getResult());
+    if (mayGather_ && !isOfManyPlaces(gather)) return false;
     if (bulk_ || !gather.getOffsets() || isVolatile(gather) || type.getRank() < 1 || type.getRank() > 2) return false;
     const int bytes = elementBytes(type);
     const AccessWidth width = offsetWidth(facts_, gather.getPtr(), gather.getOffsets(), gather.getMask(), bytes);
@@ -441,7 +475,8 @@ class Fetcher {
   int64_t warps_;
   bool isAsked_ = false;  ///< the loop at hand has no product, looks nothing up, and two stages fit
   bool gathers_ = false;  ///< those of the loop at hand can all be fetched
-  bool bulk_;             ///< every copy of the kernel can be a bulk copy
+  bool mayGather_;        ///< all copies are bulk copies, and none is repeated; nobody would compute meanwhile
+  bool bulk_;             ///< every copy of the kernel can be, and will be, a bulk copy
 };
 
 class FetchAheadPass : public PassWrapper<FetchAheadPass, OperationPass<func::FuncOp>> {

@@ -78,7 +78,8 @@ class Stager {
     });
     func_.walk([&](scf::ForOp loop) {
       auto hint = loop->getAttrOfType<IntegerAttr>("tile.stages");
-      if (hint && hint.getInt() > 1 && !byLoop.contains(loop))
+      const bool wishes = hint ? hint.getInt() > 1 : multipliesWhatItLoads(loop);
+      if (wishes && !byLoop.contains(loop))
         loop.emitRemark() << "copies are not pipelined: nothing that this loop loads is copied to shared memory";
     });
     for (auto& [op, copies] : byLoop) {
@@ -106,6 +107,17 @@ class Stager {
       for (Operation* copy : copies) ring.bytesPerStage += typeOf(copy).slotBytes();
       rings_.push_back(std::move(ring));
     }
+  }
+
+  /// Whether products of the loop wait for large tiles that it loads into registers.
+  static bool multipliesWhatItLoads(scf::ForOp loop) {
+    constexpr int64_t kLarge = 1024;  // elements
+    auto isLarge = [](Operation& op) {
+      auto tile = isa<LoadOp, GatherOp>(op) ? dyn_cast<RankedTensorType>(op.getResult(0).getType()) : RankedTensorType();
+      return tile && tile.getNumElements() >= kLarge;
+    };
+    Block& body = *loop.getBody();
+    return !body.getOps<MmaOp>().empty() && llvm::any_of(body, isLarge);
   }
 
   // ---- 2. how many stages
@@ -177,7 +189,11 @@ class Stager {
       auto leaveRegisters = [&] {
         return llvm::all_of(rings_, [&](CopiedLoop& ring) { return leavesRegisters(ring.loop, warpsOf(func_)); });
       };
-      const bool shared = warpsOf(func_) <= kFewWarps ? fits(3, half) || fits(2, half)
+      // Programs that gather what they widen have little in flight by themselves: two, if registers turn out to suffice.
+      const bool gathers = llvm::all_of(rings_, [](CopiedLoop& ring) {
+        return llvm::all_of(ring.copies, [](Operation* copy) { return isa<GatherSharedOp>(copy); });
+      });
+      const bool shared = warpsOf(func_) <= kFewWarps || gathers ? fits(3, half) || fits(2, half)
                                                       : leaveRegisters() && (fits(4, half) || fits(3, half));
       if (!shared && !fits(4, limit) && !fits(3, limit)) fits(2, limit);
     }
