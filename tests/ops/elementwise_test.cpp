@@ -431,16 +431,23 @@ TEST(Elementwise, NanLosesAgainstANumber) {
 
 TEST(Elementwise, ComposedFunctions) {
   for (auto& device : devices()) {
-    std::vector<float> x = operands<float>(kCount, -12, 12, 9), out(3 * kCount);
+    std::vector<float> x = operands<float>(kCount, -12, 12, 9), out(5 * kCount);
+    x[0] = -INFINITY, x[1] = INFINITY;
     auto k = kernel("composed", [](Ptr<const float> px, Ptr<float> out) {
       auto i = arange(0, kCount);
       auto x = load(px + i);
       store(out + i, sigmoid(x));
       store(out + kCount + i, silu(x));
       store(out + 2 * kCount + i, clamp(x, -1, 2.5f));
+      store(out + 3 * kCount + i, gelu(x));
+      store(out + 4 * kCount + i, logaddexp(x, where(i < 2, x, 2 - x)));
     });
     ASSERT_TRUE(run_on(device, k, {}, x, out));
-    for (int i = 0; i < kCount; ++i) {
+    for (int i = 0; i < 2; ++i) EXPECT_EQ(out[4 * kCount + i], x[i]) << device->name();
+    for (int i = 2; i < kCount; ++i) {
+      const double v = x[i];
+      EXPECT_NEAR(out[3 * kCount + i], v * .5 * std::erfc(-v * M_SQRT1_2), 2e-6 * std::fabs(v)) << device->name();
+      EXPECT_NEAR(out[4 * kCount + i], std::log(std::exp(v) + std::exp(2 - v)), 4e-6) << device->name();
       const double s = 1 / (1 + std::exp(-static_cast<double>(x[i])));
       EXPECT_NEAR(out[i], s, 4e-6 * s + 1e-9) << device->name();
       EXPECT_NEAR(out[kCount + i], x[i] * s, 4e-6 * std::fabs(x[i] * s) + 1e-8);

@@ -189,11 +189,7 @@ class Stager {
       auto leaveRegisters = [&] {
         return llvm::all_of(rings_, [&](CopiedLoop& ring) { return leavesRegisters(ring.loop, warpsOf(func_)); });
       };
-      // Programs that gather what they widen have little in flight by themselves: two, if registers turn out to suffice.
-      const bool gathers = llvm::all_of(rings_, [](CopiedLoop& ring) {
-        return llvm::all_of(ring.copies, [](Operation* copy) { return isa<GatherSharedOp>(copy); });
-      });
-      const bool shared = warpsOf(func_) <= kFewWarps || gathers ? fits(3, half) || fits(2, half)
+      const bool shared = warpsOf(func_) <= kFewWarps ? fits(3, half) || fits(2, half)
                                                       : leaveRegisters() && (fits(4, half) || fits(3, half));
       if (!shared && !fits(4, limit) && !fits(3, limit)) fits(2, limit);
     }
