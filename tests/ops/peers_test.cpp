@@ -7,12 +7,6 @@
 namespace tile::ops {
 namespace {
 
-template <class T>
-T must(Result<T> result) {
-  EXPECT_TRUE(result.ok()) << result.error().to_string();
-  return std::move(result.value());
-}
-
 struct ReduceCfg {
   int ranks = 2, B = 512, programs = 8;
 };
@@ -52,17 +46,17 @@ void expect_sums(const std::vector<std::shared_ptr<Device>>& owners, int rounds)
   std::vector<uint64_t> at, words_at;
   std::vector<std::shared_ptr<Stream>> streams;
   for (const auto& d : owners) {
-    in.push_back(must(Buffer<half>::allocate(d, n)));
-    out.push_back(must(Buffer<half>::allocate(d, n)));
-    words.push_back(must(Buffer<int32_t>::from(d, std::vector<int32_t>(size_t(2 * c.programs * ranks)))));
+    in.push_back(Buffer<half>::allocate(d, n).value_or_throw());
+    out.push_back(Buffer<half>::allocate(d, n).value_or_throw());
+    words.push_back(Buffer<int32_t>::from(d, std::vector<int32_t>(size_t(2 * c.programs * ranks))).value_or_throw());
     at.push_back(reinterpret_cast<uint64_t>(in.back().data()));
     words_at.push_back(reinterpret_cast<uint64_t>(words.back().data()));
-    streams.push_back(must(d->create_stream()));
+    streams.push_back(d->create_stream().value_or_throw());
   }
   std::vector<Buffer<uint64_t>> tables, word_tables;
   for (const auto& d : owners) {
-    tables.push_back(must(Buffer<uint64_t>::from(d, at)));
-    word_tables.push_back(must(Buffer<uint64_t>::from(d, words_at)));
+    tables.push_back(Buffer<uint64_t>::from(d, at).value_or_throw());
+    word_tables.push_back(Buffer<uint64_t>::from(d, words_at).value_or_throw());
   }
   // All inputs and results are on the devices: a copy to pageable memory of the host waits for its stream, in which a
   // kernel waits for ranks that are not launched yet.
@@ -72,8 +66,8 @@ void expect_sums(const std::vector<std::shared_ptr<Device>>& owners, int rounds)
     std::vector<half> all;
     for (int round = 0; round < rounds; ++round)
       for (int i = 0; i < n; ++i) all.push_back(half(value(round, r, i)));
-    inputs.push_back(must(Buffer<half>::from(owners[size_t(r)], all)));
-    results.push_back(must(Buffer<half>::allocate(owners[size_t(r)], size_t(rounds) * n)));
+    inputs.push_back(Buffer<half>::from(owners[size_t(r)], all).value_or_throw());
+    results.push_back(Buffer<half>::allocate(owners[size_t(r)], size_t(rounds) * n).value_or_throw());
   }
   for (int round = 0; round < rounds; ++round)
     for (int r = 0; r < ranks; ++r) {  // nobody waits for a round to end
@@ -90,7 +84,7 @@ void expect_sums(const std::vector<std::shared_ptr<Device>>& owners, int rounds)
     ASSERT_TRUE(done.ok()) << done.error().to_string();
   }
   for (int r = 0; r < ranks; ++r) {
-    const std::vector<half> got = must(results[size_t(r)].to_host());
+    const std::vector<half> got = results[size_t(r)].to_host().value_or_throw();
     for (int round = 0; round < rounds; ++round)
       for (int i = 0; i < n; ++i) {
         float want = 0;
@@ -107,12 +101,13 @@ TEST(Memory, TilesOfAddresses) {
     SCOPED_TRACE(d->name());
     std::vector<int32_t> first(n), second(n);
     for (int i = 0; i < n; ++i) first[size_t(i)] = i, second[size_t(i)] = 1000 + i;
-    Buffer<int32_t> a = must(Buffer<int32_t>::from(d, first)), b = must(Buffer<int32_t>::from(d, second));
+    Buffer<int32_t> a = Buffer<int32_t>::from(d, first).value_or_throw(),
+                    b = Buffer<int32_t>::from(d, second).value_or_throw();
     std::vector<uint64_t> addresses;
     for (int i = 0; i < n; ++i)
       addresses.push_back(reinterpret_cast<uint64_t>((i % 2 ? b.data() : a.data()) + (n - 1 - i)));
-    Buffer<uint64_t> table = must(Buffer<uint64_t>::from(d, addresses));
-    Buffer<int32_t> out = must(Buffer<int32_t>::allocate(d, 128));
+    Buffer<uint64_t> table = Buffer<uint64_t>::from(d, addresses).value_or_throw();
+    Buffer<int32_t> out = Buffer<int32_t>::allocate(d, 128).value_or_throw();
     auto k = kernel("addresses", [](Ptr<const uint64_t> table, Ptr<int32_t> out, I32 n) {
       auto i = arange(0, 128);
       auto p = pointer_to<int32_t>(load(table + i, {.mask = i < n}));
@@ -123,7 +118,8 @@ TEST(Memory, TilesOfAddresses) {
     });
     const Status ran = k.try_launch(d->default_stream(), {}, Grid{1}, table.data(), out.data(), n);
     ASSERT_TRUE(ran.ok()) << ran.error().to_string();
-    const std::vector<int32_t> read = must(out.to_host()), now = must(a.to_host()), after = must(b.to_host());
+    const std::vector<int32_t> read = out.to_host().value_or_throw(), now = a.to_host().value_or_throw(),
+                               after = b.to_host().value_or_throw();
     for (int i = 0; i < 128; ++i) {
       const int at = n - 1 - i, was = i % 2 ? 1000 + at : at;
       ASSERT_EQ(i < n ? was : -1, read[size_t(i)]) << i;

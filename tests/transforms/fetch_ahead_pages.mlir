@@ -2,6 +2,7 @@
 // that no loop repeats (the query's rows), there are no roles to lose, and where a second program has no registers
 // nobody computes while such a row is waited for: it is copied to shared memory, an iteration or more ahead.
 // RUN: tile-opt %s -split-input-file --pass-pipeline='builtin.module(func.func(tile-place-operands,tile-fetch-ahead))' --tile-target=sm_90a | FileCheck %s
+// RUN: tile-opt %s -split-input-file --pass-pipeline='builtin.module(func.func(tile-place-operands,tile-fetch-ahead))' --tile-target=sm_89 | FileCheck %s --check-prefix=THREADS
 
 // CHECK-LABEL: func.func @many_pages
 // CHECK: scf.for
@@ -39,9 +40,11 @@ func.func @many_pages(%Q: !tile.view<2xbf16> {tile.align = 16 : i32, tile.unit_s
 
 // -----
 
-// One page for all rows is a box, of which threads know few addresses.
+// One page for all rows is a box, of which threads know few addresses. Targets without bulk copies have none to keep.
 // CHECK-LABEL: func.func @one_page
 // CHECK-NOT: tile.gather_shared
+// THREADS-LABEL: func.func @one_page
+// THREADS: tile.gather_shared
 func.func @one_page(%Q: !tile.view<2xbf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 16, 1>}, %K: !tile.ptr<f8E4M3FN> {tile.align = 16 : i32}, %table: !tile.ptr<i32> {tile.align = 16 : i32}, %C: !tile.view<2xf32>, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
   %c0 = arith.constant 0 : i32
   %c64 = arith.constant 64 : i32
@@ -76,6 +79,8 @@ func.func @one_page(%Q: !tile.view<2xbf16> {tile.align = 16 : i32, tile.unit_str
 // A block of 32 by 64: several programs have registers, and compute while others wait.
 // CHECK-LABEL: func.func @small_block
 // CHECK-NOT: tile.gather_shared
+// THREADS-LABEL: func.func @small_block
+// THREADS: tile.gather_shared
 func.func @small_block(%Q: !tile.view<2xbf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 16, 1>}, %K: !tile.ptr<f8E4M3FN> {tile.align = 16 : i32}, %table: !tile.ptr<i32> {tile.align = 16 : i32}, %C: !tile.view<2xf32>, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
   %c0 = arith.constant 0 : i32
   %c32 = arith.constant 32 : i32

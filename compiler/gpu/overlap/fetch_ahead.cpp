@@ -47,12 +47,10 @@ class Fetcher {
  public:
   Fetcher(func::FuncOp func, const Target& target) : func_(func), target_(target), facts_(func) {
     warps_ = warpsOf(func, kUsualWarps);
-    const BulkCopies copies = bulkCopies();
-    // Copies that no loop repeats (the query's rows) give the kernel no roles. What is gathered waits for memory then,
-    // unless a second program computes meanwhile.
-    const int registers = estimateRegisters(func, static_cast<int>(warps_)).needed();
-    mayGather_ = copies == BulkCopies::once && 2 * target.lanes * warps_ * registers > target.registersPerSm;
-    bulk_ = target.hasTma && copies != BulkCopies::none && !mayGather_;
+    if (target.hasTma) copies_ = bulkCopies();
+    // Nobody would compute while a program without roles waits for what it gathers.
+    isAlone_ = copies_ == BulkCopies::once && 2 * target.lanes * warps_ *
+                       estimateRegisters(func, static_cast<int>(warps_)).needed() > target.registersPerSm;
   }
 
   void run() {
@@ -60,6 +58,7 @@ class Fetcher {
     func_.walk([&](scf::ForOp loop) { loops.push_back(loop); });
     for (scf::ForOp loop : loops) {
       llvm::SetVector<Operation*> loads = hasProduct(loop) ? loadsOfOperands(loop) : loadsOfStagedLoop(loop);
+      bulk_ = copies_ != BulkCopies::none && !(isAlone_ && areOfManyPlaces(loads.getArrayRef()));
       int64_t bytes = 0;
       for (Operation* op : loads) bytes += tileBytes(op->getResult(0).getType());
       isAsked_ = !hasProduct(loop) && loadsOfAddresses(loop).empty() && 2 * bytes <= target_.maxSharedBytes;
@@ -83,7 +82,8 @@ class Fetcher {
   }
 
  private:
-  /// Whether all copies of the kernel can be bulk copies, and whether loops repeat any.
+  /// Whether all copies of the kernel can be bulk copies, and whether loops repeat any: others (the query's rows) give
+  /// the kernel no roles.
   enum class BulkCopies { none, once, repeated };
   BulkCopies bulkCopies() {
     BulkCopies found = BulkCopies::none;
@@ -97,6 +97,15 @@ class Fetcher {
       others |= !tmaBox(copy, facts_);
     });
     return others ? BulkCopies::none : found;
+  }
+
+  /// Whether the matrices among the loads are all gathered, of many places each.
+  bool areOfManyPlaces(ArrayRef<Operation*> loads) const {
+    auto isMatrix = [](Operation* op) { return tileTypeOrNone(op->getResult(0)).getRank() == 2; };
+    return llvm::any_of(loads, isMatrix) && llvm::all_of(loads, [&](Operation* op) {
+             auto gather = dyn_cast<GatherOp>(op);
+             return !isMatrix(op) || (gather && gather.getOffsets() && isOfManyPlaces(gather));
+           });
   }
 
   /// Whether the places of a gather are computed from several loaded numbers (pages of a cache), not from one for all of
@@ -291,7 +300,6 @@ class Fetcher {
   /// they are copied in words.
   bool canFetch(GatherOp gather) const {
     RankedTensorType type = tileTypeOrNone(gather.getResult());
-    if (mayGather_ && !isOfManyPlaces(gather)) return false;
     if (bulk_ || !gather.getOffsets() || isVolatile(gather) || type.getRank() < 1 || type.getRank() > 2) return false;
     const int bytes = elementBytes(type);
     const AccessWidth width = offsetWidth(facts_, gather.getPtr(), gather.getOffsets(), gather.getMask(), bytes);
@@ -475,8 +483,9 @@ class Fetcher {
   int64_t warps_;
   bool isAsked_ = false;  ///< the loop at hand has no product, looks nothing up, and two stages fit
   bool gathers_ = false;  ///< those of the loop at hand can all be fetched
-  bool mayGather_;        ///< all copies are bulk copies, and none is repeated; nobody would compute meanwhile
-  bool bulk_;             ///< every copy of the kernel can be, and will be, a bulk copy
+  BulkCopies copies_ = BulkCopies::none;
+  bool isAlone_;       ///< without roles: a multiprocessor holds one program
+  bool bulk_ = false;  ///< every copy of the kernel can be a bulk copy, and those of the loop at hand are to be
 };
 
 class FetchAheadPass : public PassWrapper<FetchAheadPass, OperationPass<func::FuncOp>> {
