@@ -26,6 +26,7 @@
 #include "compiler/dialect/warps.h"
 #include "compiler/gpu/access/copy_layout.h"
 #include "compiler/gpu/dot_passes.h"
+#include "compiler/gpu/few_programs.h"
 #include "compiler/gpu/overlap/copied_loop.h"
 #include "compiler/gpu/overlap/stage_room.h"
 #include "compiler/gpu/rings/copies_ahead.h"
@@ -52,8 +53,8 @@ scf::ForOp loopOf(Operation* copy) {
 
 class Stager {
  public:
-  Stager(func::FuncOp func, const Target& target, int defaultStages)
-      : func_(func), target_(target), defaultStages_(defaultStages) {}
+  Stager(func::FuncOp func, const Target& target, const CompileOptions& options)
+      : func_(func), target_(target), options_(options) {}
 
   void run() {
     gatherBoxes(func_);
@@ -87,7 +88,7 @@ class Stager {
       CopiedLoop ring;
       ring.loop = loop;
       ring.copies = copies;
-      ring.asked = defaultStages_;
+      ring.asked = options_.defaultStages;
       if (auto hint = loop->getAttrOfType<IntegerAttr>("tile.stages")) ring.asked = static_cast<int>(hint.getInt());
       if (ring.asked == 1) continue;
       ring.stages = ring.asked;
@@ -184,14 +185,19 @@ class Stager {
     }
     if (llvm::any_of(rings_, [](const CopiedLoop& ring) { return !ring.asked; })) {
       // Four warps leave registers for a second program on the multiprocessor, which hides more than a third stage.
-      constexpr int kFewWarps = 4;
+      constexpr int kFewWarps = 4, kMostOfFew = 6;
       const int64_t half = limit / 2;
-      auto leaveRegisters = [&] {
-        return llvm::all_of(rings_, [&](CopiedLoop& ring) { return leavesRegisters(ring.loop, warpsOf(func_)); });
+      auto most = [&](int first, int last, int64_t budget) {  // 0: not even the last
+        int stages = first;
+        while (stages >= last && !fits(stages, budget)) --stages;
+        return stages < last ? 0 : stages;
       };
-      const bool shared = warpsOf(func_) <= kFewWarps ? fits(3, half) || fits(2, half)
-                                                      : leaveRegisters() && (fits(4, half) || fits(3, half));
-      if (!shared && !fits(4, limit) && !fits(3, limit)) fits(2, limit);
+      const bool leaveRegisters = llvm::all_of(
+          rings_, [&](CopiedLoop& ring) { return leavesRegisters(ring.loop, warpsOf(func_)); });
+      int ofMany = warpsOf(func_) <= kFewWarps ? most(3, 2, half) : leaveRegisters ? most(4, 3, half) : 0;
+      if (!ofMany) ofMany = std::max(2, most(4, 2, limit));
+      // Few programs have nobody who copies meanwhile.
+      fits(chooseByGrid(func_, options_, ofMany, std::max(ofMany, most(kMostOfFew, 2, limit))), limit);
     }
     while (total() > limit) {
       CopiedLoop* largest = nullptr;
@@ -295,7 +301,7 @@ class Stager {
 
   func::FuncOp func_;
   const Target& target_;
-  int defaultStages_;
+  const CompileOptions& options_;
   std::vector<CopiedLoop> rings_;
   llvm::SmallPtrSet<Operation*, 4> pipelined_;
 };
@@ -310,7 +316,7 @@ class StagePass : public PassWrapper<StagePass, OperationPass<func::FuncOp>> {
     func::FuncOp func = getOperation();
     bool hasRoles = func.walk([](SpecializeOp) { return WalkResult::interrupt(); }).wasInterrupted();
     if (hasRoles) return markAllAnalysesPreserved();  // specialize made the buffers
-    Stager(func, target_(), options_().defaultStages).run();
+    Stager(func, target_(), options_()).run();
   }
 
  private:

@@ -19,6 +19,7 @@
 #include "compiler/gpu/access/global_access.h"
 #include "compiler/gpu/access/tma_box.h"
 #include "compiler/gpu/dot_passes.h"
+#include "compiler/gpu/few_programs.h"
 #include "compiler/gpu/forms/shared_memory.h"
 #include "compiler/gpu/roles/multicast.h"
 #include "compiler/gpu/roles/role_memory.h"
@@ -86,6 +87,7 @@ class Specializer {
       tellObstacle(stores, numWarps);
       return false;
     }
+    deepenForFew(*plan);
     markShared(func_, plan->groups.groups(), plan->slice, facts);
     if (!options_.fewPrograms)  // they are all there at the same time
       plan->bands = bandsOf(func_, plan->groups.groups(), plan->slice, plan->roles.programs);
@@ -126,6 +128,20 @@ class Specializer {
   static bool hasAloneRing(const MemoryPlan& memory) {
     return llvm::any_of(memory.rings,
                         [](const RingPlan& ring) { return ring.inLoop && ring.stages == 1 && ring.wished != 1; });
+  }
+
+  /// Launches of few programs have the shared memory of a whole multiprocessor for each of them: rings get the stages
+  /// that a second program would take the room of. (Expected of products with few rows, whose weights come from memory
+  /// once: 1.1 to 1.2 times as fast.)
+  void deepenForFew(RoleDecisions& plan) const {
+    if (plan.roles.programs == 1) return;
+    MemoryPlan whole = plan.memory;
+    whole.limit = bytesOfRings(1);
+    llvm::DenseSet<Operation*> alternating;
+    const bool isDeeper = chooseMemory(func_, whole, findAlternating(func_), alternating) &&
+                          whole.stagesInLoops() > plan.memory.stagesInLoops();
+    if (!chooseByGrid(func_, options_, false, isDeeper)) return;
+    plan.memory = std::move(whole), plan.alternating = std::move(alternating);
   }
 
   static bool asksForOneStage(const MemoryPlan& memory) {
