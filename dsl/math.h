@@ -200,13 +200,6 @@ inline Tile sigmoid_of(const Expr& x) {
   const Expr wide = detail::widened(x);
   return detail::as(detail::apply(detail::Op::mul, wide, Expr(detail::sigmoid_of(wide), x.loc)), x);
 }
-/// x * normcdf(x), the exact form (not the one with tanh).
-[[nodiscard]] inline Tile gelu(Expr x) {
-  if (!detail::is_defined(x, /*floats=*/true, "gelu")) return detail::make_tile({}, x.loc);
-  const Expr wide = detail::widened(x);
-  const Tile share = detail::apply(detail::Op::normcdf, wide);
-  return detail::as(detail::apply(detail::Op::mul, wide, Expr(share, x.loc)), x);
-}
 /// log(e^x + e^y), also of large and of infinite ones.
 [[nodiscard]] inline Tile logaddexp(Expr x, Expr y) {
   const SrcLoc at = x.loc;

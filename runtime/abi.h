@@ -20,7 +20,7 @@
 
 namespace tile {
 
-inline constexpr uint32_t kAbiVersion = 4;
+inline constexpr uint32_t kAbiVersion = 5;
 
 enum class BinaryFormat : uint8_t { cubin, ptx, host_object };
 
@@ -93,7 +93,8 @@ struct HostProgram {
 };
 using HostEntry = void (*)(const uint64_t* slots, const HostProgram* program, void* arena);
 
-/// A number made of a launch's slots: a constant and products of slots (integers read as signed, in 64 bits that wrap).
+/// A number made of a launch's slots: a constant and products of slots (integers read as signed, in 64 bits that wrap),
+/// or `most`, where the sum is above it.
 struct SlotSum {
   struct Term {
     int64_t factor = 1;
@@ -102,6 +103,7 @@ struct SlotSum {
   };
   int64_t constant = 0;
   std::vector<Term> terms;
+  int64_t most = INT64_MAX;
   bool operator==(const SlotSum&) const = default;
 };
 

@@ -18,7 +18,7 @@ uint64_t value_of(const SlotSum& sum, const std::vector<uint8_t>& bits, const ui
     for (uint32_t slot : term.slots) product *= signed_slot(slots[slot], bits[slot]);
     total += product;
   }
-  return total;
+  return static_cast<uint64_t>(std::min(static_cast<int64_t>(total), sum.most));
 }
 
 }  // namespace

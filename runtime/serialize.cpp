@@ -88,6 +88,7 @@ void put(Writer& w, const std::vector<SlotSum>& made) {
   w.put(static_cast<uint32_t>(made.size()));
   for (const SlotSum& sum : made) {
     w.put(sum.constant);
+    w.put(sum.most);
     w.put(static_cast<uint32_t>(sum.terms.size()));
     for (const SlotSum::Term& term : sum.terms) {
       w.put(term.factor);
@@ -99,9 +100,10 @@ void put(Writer& w, const std::vector<SlotSum>& made) {
 
 std::vector<SlotSum> get_made(Reader& r) {
   std::vector<SlotSum> made;
-  for (uint32_t n = r.get_count(12), i = 0; i < n && r.good(); ++i) {
+  for (uint32_t n = r.get_count(20), i = 0; i < n && r.good(); ++i) {
     SlotSum sum;
     sum.constant = r.get<int64_t>();
+    sum.most = r.get<int64_t>();
     for (uint32_t terms = r.get_count(12), t = 0; t < terms && r.good(); ++t) {
       SlotSum::Term term;
       term.factor = r.get<int64_t>();

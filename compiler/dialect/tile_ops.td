@@ -59,6 +59,7 @@ def Tile_LgammaOp : Tile_FloatFunction<"lgamma",
 def Tile_TgammaOp : Tile_FloatFunction<"tgamma", "Gamma(x): infinite at 0, NaN at negative whole numbers">;
 def Tile_ErfinvOp : Tile_FloatFunction<"erfinv", "the y with erf(y) = x; infinite at 1 and -1, NaN beyond">;
 def Tile_ErfcinvOp : Tile_FloatFunction<"erfcinv", "the y with erfc(y) = x; infinite at 0 and 2, NaN beyond">;
+def Tile_GeluOp : Tile_FloatFunction<"gelu", "x normcdf(x)">;
 def Tile_NormcdfOp : Tile_FloatFunction<"normcdf", "probability that a standard normal variable is at most x">;
 def Tile_NormcdfinvOp : Tile_FloatFunction<"normcdfinv", "the y with normcdf(y) = x; infinite at 0 and 1, NaN beyond">;
 def Tile_J0Op : Tile_FloatFunction<"j0", "Bessel function of the first kind, of order 0">;

@@ -39,6 +39,7 @@ llvm::Value* emitFunction(M& m, mlir::Operation* op, llvm::ArrayRef<llvm::Value*
   of.Case<TgammaOp>([&](auto) { return m.tgamma(a[0]); });
   of.Case<ErfinvOp>([&](auto) { return m.erfinv(a[0]); });
   of.Case<ErfcinvOp>([&](auto) { return m.erfcinv(a[0]); });
+  of.Case<GeluOp>([&](auto) { return m.gelu(a[0]); });
   of.Case<NormcdfOp>([&](auto) { return m.normcdf(a[0]); });
   of.Case<NormcdfinvOp>([&](auto) { return m.normcdfinv(a[0]); });
   return of.Default([](mlir::Operation*) -> llvm::Value* { return nullptr; });

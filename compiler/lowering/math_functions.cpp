@@ -146,6 +146,20 @@ class Math : public SharedFunctions<Math>, public ErrorFunctions<Math>, public G
     return b.CreateSelect(b.CreateFCmpOLT(a, constant(0.9)), small, large);
   }
 
+  /// max(x, 0) - |x| normcdf(-|x|), whose logarithm is a polynomial: of error 2e-7 up to 1, 2e-6 up to 4, 3e-4 at kEnd,
+  /// from where it stays as it is (1e-20). A third of the instructions of normcdf, whose error is small everywhere:
+  /// products are followed by this function of a hundred elements of each thread.
+  Value* gelu(Value* x) {
+    constexpr double kEnd = 9.2;
+    Value* t = clampKeepingNan(abs(x), 0.0, kEnd);
+    Value* p = polynomial(t, {-9.999999251e-01, -1.151108063e+00, -4.591903949e-01, -5.252934534e-02, 7.069554198e-03,
+                              -9.229086017e-05, -2.406270386e-04, 6.752467718e-05, -1.012695838e-05, 9.096195010e-07,
+                              -4.585524480e-08, 9.973337147e-10});
+    Value* share = quick ? quick->exp2(b, p) : exp2(p);
+    Value* positive = b.CreateSelect(b.CreateFCmpOGT(x, constant(0.0)), x, constant(0.0));
+    return fma(b.CreateFNeg(t), share, positive);
+  }
+
   /// Up to 1, and 90 degrees less that of 1 / |x|.
   Value* atan(Value* x) {
     Value *a = abs(x), *steep = b.CreateFCmpOGT(a, constant(1.0));

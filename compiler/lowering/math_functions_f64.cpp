@@ -106,6 +106,12 @@ class Math64 : public SharedFunctions<Math64>,
     return b.CreateSelect(b.CreateFCmpULT(x, constant(0.0)), llvm::ConstantFP::getNaN(f64), y);
   }
 
+  /// Below -40 normcdf is 0, also where x is infinite.
+  Value* gelu(Value* x) {
+    Value* least = constant(-40.0);
+    return mul(b.CreateSelect(b.CreateFCmpOLT(x, least), least, x), normcdf(x));
+  }
+
   /// x + x p(x^2) up to 1; above 1 - erfc(|x|), whose logarithm is a polynomial; from kEnd on 1. Fits of 13 and 22
   /// coefficients, 2e-17 and 8e-18 of the result.
   Value* erf(Value* x) {

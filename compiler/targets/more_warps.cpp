@@ -2,7 +2,7 @@
 // a step of registers less, gets a try with that bound: ptxas often takes a register or two past the step for nothing
 // (a softmax of 36 registers ran 6 programs of 8 warps, with 32 there are 8). Kept only where the code is the same but
 // for a few instructions, in all and in the hottest loop: no spills, and no load that waits for another one where it
-// did not.
+// did not. A second program beside the only one is worth a few more.
 //
 // Products stay as they are: their operands are copied ahead, and what their loops do in between is scheduled tightly.
 #include <algorithm>
@@ -15,46 +15,52 @@
 namespace tile::ir {
 namespace {
 
-/// The bound; 0: there is nothing to be had.
-int boundForMoreWarps(const std::string& ptx, int64_t sharedBytes, const Target& target, const Resources& resources) {
+struct RegisterBound {
+  int registers = 0;      ///< 0: there is nothing to be had
+  bool isTwice = false;  ///< there is room for twice as many programs then
+};
+
+RegisterBound boundForMoreWarps(const std::string& ptx, int64_t sharedBytes, const Target& target,
+                                const Resources& resources) {
   constexpr int kLeastBound = 32;
   auto says = [&](const char* word) { return ptx.find(word) != std::string::npos; };
   const int threads = threadsOf(ptx);
   if (threads < target.lanes || resources.registers <= 0 || resources.spill_store_bytes > 0 || !says("bar.sync") ||
       says(".minnctapersm") || says(".maxnreg") || says("mma."))
-    return 0;
+    return {};
   const int registers = (resources.registers + kRegisterStep - 1) / kRegisterStep * kRegisterStep;
   auto programs = [&](int each) { return occupancyOf({threads, each, sharedBytes}, target).programs; };
   // One step; of many registers up to a sixth.
   const int least = std::max(kLeastBound, std::min(registers - kRegisterStep, (5 * registers + 5) / 6));
   for (int bound = registers - kRegisterStep; bound >= least; bound -= kRegisterStep)
-    if (programs(bound) > programs(registers)) return bound;
-  return 0;
+    if (programs(bound) > programs(registers)) return {bound, programs(bound) >= 2 * programs(registers)};
+  return {};
 }
 
 /// Whether there are more instructions than hardly any.
-bool grows(const SassCounts& before, const SassCounts& now) {
-  constexpr int kPerCent = 2;
-  return 100 * now.instructions > (100 + kPerCent) * before.instructions;
+bool grows(const SassCounts& before, const SassCounts& now, bool isTwice) {
+  const int perCent = isTwice ? 8 : 2;
+  return 100 * now.instructions > (100 + perCent) * before.instructions;
 }
 
 }  // namespace
 
 bool mayHaveMoreWarps(const std::string& ptx, int64_t sharedBytes, const Target& target, const Resources& resources) {
-  return boundForMoreWarps(ptx, sharedBytes, target, resources) > 0;
+  return boundForMoreWarps(ptx, sharedBytes, target, resources).registers > 0;
 }
 
 std::optional<std::string> withMoreWarps(const std::string& ptx, const std::string& cubin, int64_t sharedBytes,
                                          const Target& target, const CompileOptions& options, Resources& resources) {
-  const int bound = boundForMoreWarps(ptx, sharedBytes, target, resources);
-  if (!bound) return std::nullopt;
+  const RegisterBound bound = boundForMoreWarps(ptx, sharedBytes, target, resources);
+  if (!bound.registers) return std::nullopt;
   Resources after;
-  Result<std::string> made = tryPtxas(withDirective(ptx, "maxnreg " + std::to_string(bound)), target, options, after);
+  Result<std::string> made =
+      tryPtxas(withDirective(ptx, "maxnreg " + std::to_string(bound.registers)), target, options, after);
   if (!made || after.spill_store_bytes > 0 || after.spill_load_bytes > 0) return std::nullopt;
   const auto first = readSass(cubin, entryOf(ptx), target.sm), second = readSass(*made, entryOf(ptx), target.sm);
-  if (!first || !second || grows(first->counts, second->counts)) return std::nullopt;
+  if (!first || !second || grows(first->counts, second->counts, bound.isTwice)) return std::nullopt;
   const SassLoop *loop = first->hottestLoop(), *loopNow = second->hottestLoop();
-  if (!loop != !loopNow || (loop && grows(loop->counts, loopNow->counts))) return std::nullopt;
+  if (!loop != !loopNow || (loop && grows(loop->counts, loopNow->counts, bound.isTwice))) return std::nullopt;
   const LoadsInFlight before = mostLoads(loadsInFlight(*first)), now = mostLoads(loadsInFlight(*second));
   if (before.repeated != now.repeated || now.waits > before.waits) return std::nullopt;
   resources = std::move(after);

@@ -8,6 +8,7 @@
 // CHECK: tile.bit_reverse %{{.*}} : tensor<8xi16>
 // CHECK: tile.erfinv %{{.*}} : f64
 // CHECK: tile.erfcinv %{{.*}} : f64
+// CHECK: tile.gelu %{{.*}} : tensor<8x4xf32>
 // CHECK: tile.normcdf %{{.*}} : tensor<8x4xf32>
 // CHECK: tile.normcdfinv %{{.*}} : tensor<8x4xf32>
 // CHECK: tile.j0 %{{.*}} : f64
@@ -25,7 +26,8 @@ func.func @functions(%x: tensor<8x4xf32>, %s: f64, %i: tensor<8xi16>) {
   %3 = tile.bit_reverse %i : tensor<8xi16>
   %4 = tile.erfinv %s : f64
   %5 = tile.erfcinv %4 : f64
-  %6 = tile.normcdf %x : tensor<8x4xf32>
+  %gelu = tile.gelu %x : tensor<8x4xf32>
+  %6 = tile.normcdf %gelu : tensor<8x4xf32>
   %7 = tile.normcdfinv %6 : tensor<8x4xf32>
   %8 = tile.j0 %s : f64
   %9 = tile.j1 %8 : f64

@@ -104,7 +104,8 @@ func.func @quantiles_f32(%x: !tile.view<1xf32>, %y: !tile.view<1xf32>) attribute
   %b = tile.normcdf %a : tensor<32xf32>
   %c = tile.erfcinv %b : tensor<32xf32>
   %d = tile.normcdfinv %c : tensor<32xf32>
-  tile.store %d, %y[%i : i32] : tensor<32xf32>, !tile.view<1xf32>
+  %e = tile.gelu %d : tensor<32xf32>
+  tile.store %e, %y[%i : i32] : tensor<32xf32>, !tile.view<1xf32>
   return
 }
 
@@ -142,6 +143,7 @@ func.func @special_f64(%x: !tile.view<1xf64>, %y: !tile.view<1xf64>) attributes 
   %d = tile.normcdfinv %c : tensor<32xf64>
   %e = tile.j1 %d : tensor<32xf64>
   %f = tile.y0 %e : tensor<32xf64>
-  tile.store %f, %y[%i : i32] : tensor<32xf64>, !tile.view<1xf64>
+  %g = tile.gelu %f : tensor<32xf64>
+  tile.store %g, %y[%i : i32] : tensor<32xf64>, !tile.view<1xf64>
   return
 }

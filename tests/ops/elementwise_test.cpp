@@ -143,7 +143,7 @@ double allowance(const std::string& name, bool gpu) {
 /// Trigonometric functions and logarithms cross zero: their error is absolute there.
 double scale_of(const std::string& name) {
   for (const char* one : {"sin", "cos", "tan", "sinpi", "cospi", "asin", "acos", "atan", "atan2", "log", "log2", "log10",
-                          "erf", "tanh", "lgamma", "j0", "j1", "y0", "y1", "erfcinv", "normcdfinv"})
+                          "erf", "tanh", "gelu", "lgamma", "j0", "j1", "y0", "y1", "erfcinv", "normcdfinv"})
     if (name == one) return 1;
   return 0;
 }

@@ -35,7 +35,7 @@ KernelBinary sample() {
   k.tensor_maps = {{1, DType::f8e5m2, 4, {3, 2, 1, 0}, {128, 64, 1, 1}, 128, false, false},
                    {1, DType::i8, 2, {3, 1}, {16, 256}, 0, true, false},
                    {1, DType::i8, 1, {0}, {16}, 0, false, false, {}}};
-  k.tensor_maps[2].made = {{-8, {{1, {1}}, {2, {3, 10}}}}, {0, {{1, {2}}}}, {1, {}}};
+  k.tensor_maps[2].made = {{-8, {{1, {1}}, {2, {3, 10}}}}, {0, {{1, {2}}}, 40}, {1, {}}};
   k.debug_sites = {{DebugSite::assertion, "x < n", DType::i1, {64, 128}, "a.cpp", 12},
                    {DebugSite::print, "", DType::f16, {}, "b.cpp", 7}};
   k.buffers = {{"ring of 3 x 128x64xf16", "a.cpp", 30, 1024, 49152}};

@@ -187,7 +187,9 @@ nlohmann::ordered_json toJson(const tile::EntryParam& p) {
 nlohmann::ordered_json toJson(const tile::SlotSum& sum) {
   nlohmann::ordered_json terms = nlohmann::ordered_json::array();
   for (const tile::SlotSum::Term& term : sum.terms) terms.push_back({{"factor", term.factor}, {"slots", term.slots}});
-  return {{"constant", sum.constant}, {"terms", std::move(terms)}};
+  nlohmann::ordered_json j = {{"constant", sum.constant}, {"terms", std::move(terms)}};
+  if (sum.most != INT64_MAX) j["most"] = sum.most;
+  return j;
 }
 
 /// Of a view that the kernel makes: its numbers as sums of products of slots.

@@ -97,9 +97,13 @@ std::optional<LaunchView> launchView(MakeViewOp view) {
   LaunchView found{root.getArgNumber(), {slotSum(*address)}};
   for (ValueRange numbers : {ValueRange(view.getDims()), ValueRange(view.getStrides())})
     for (Value number : numbers) {
+      int64_t most = INT64_MAX;  // of `min(dim, 40)`
+      if (auto least = number.getDefiningOp<arith::MinSIOp>())
+        if (const auto bound = getConstantIntValue(least.getRhs())) number = least.getLhs(), most = *bound;
       const auto sum = scalarSum(number);
       if (!sum) return std::nullopt;
       found.made.push_back(slotSum(*sum));
+      found.made.back().most = most;
     }
   return found;
 }

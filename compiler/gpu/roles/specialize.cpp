@@ -60,6 +60,7 @@ class Specializer {
                     << " warps";
       return false;
     }
+    PaddedBoxes padded(func_, Facts(func_));
     Facts facts(func_);
     const int tiles = estimateRegisters(func_, numWarps, /*atLeast=*/true).registers + RegisterEstimate::kOther;
     isAlone_ = int64_t{2} * 32 * numWarps * tiles > target_.registersPerSm;
@@ -87,6 +88,7 @@ class Specializer {
       tellObstacle(stores, numWarps);
       return false;
     }
+    padded.keep();
     deepenForFew(*plan);
     markShared(func_, plan->groups.groups(), plan->slice, facts);
     if (!options_.fewPrograms)  // they are all there at the same time

@@ -30,6 +30,25 @@ llvm::DenseSet<mlir::Operation*> fetchReads(mlir::func::FuncOp func, const Facts
 /// Makes such copies loads again.
 void unfetch(const llvm::DenseSet<mlir::Operation*>& copies);
 
+/// Makes larger boxes of tiles with padding, which bulk copies fill with zeros, and puts back what was there unless they
+/// are kept (specialize_padded.cpp).
+class PaddedBoxes {
+ public:
+  PaddedBoxes(mlir::func::FuncOp func, const Facts& facts);
+  ~PaddedBoxes();
+  PaddedBoxes(const PaddedBoxes&) = delete;
+  PaddedBoxes& operator=(const PaddedBoxes&) = delete;
+  void keep() { before_.clear(); }
+
+ private:
+  struct Load {
+    LoadSharedOp load;
+    mlir::Value view;
+    llvm::SmallVector<int64_t, 2> box;
+  };
+  std::vector<Load> before_;
+};
+
 /// Makes one load_shared of what is loaded, read and shared again only to lie the other way round; returns these loads.
 /// specialize_turns.cpp
 llvm::DenseSet<mlir::Operation*> foldTurns(mlir::func::FuncOp func);

@@ -1,0 +1,97 @@
+// specialize_padded.cpp - tiles that products read with padding (heads of 72 elements as 80) come by bulk copies, too:
+// as larger boxes of views that end where the tile does, since what is copied from behind a view's end is zeros.
+// Before: %t = load_shared %v[.., %i, 0] box [64, 72] -> smem<64x80>
+// After:  %w = make_view (%v with at most 72 columns); %t = load_shared %w[.., %i, 0] box [64, 80] -> smem<64x80>
+#include "compiler/gpu/access/launch_views.h"
+#include "compiler/gpu/roles/specialize.h"
+#include "llvm/ADT/MapVector.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+
+namespace tile::ir {
+using namespace mlir;
+
+namespace {
+
+/// Where the tile ends along each dim of the view; kAnywhere: the box need not be larger there.
+constexpr int64_t kAnywhere = -1;
+using Ends = SmallVector<int64_t, 5>;
+
+/// Empty: the tile has no padding, or does not end at the same place in every program.
+Ends endsOf(LoadSharedOp load) {
+  const ArrayRef<int64_t> box = load.getBox(), shape = load.getResult().getType().getShape();
+  const int64_t rank = load.getView().getType().getRank();
+  if (box.size() != 2 || rank < 2 || box == shape) return {};
+  Ends ends(static_cast<size_t>(rank), kAnywhere);
+  for (size_t d : {0, 1}) {
+    const size_t dim = static_cast<size_t>(rank) - 2 + d;
+    if (box[d] == shape[d]) continue;
+    const auto begin = getConstantIntValue(load.getIndices()[dim]);
+    if (!begin || *begin < 0) return {};
+    ends[dim] = *begin + box[d];
+  }
+  return ends;
+}
+
+/// The same view, with at most so many elements along its dims. Null: the launch cannot describe it.
+MakeViewOp narrowed(Value view, const Ends& ends, const Facts& facts) {
+  OpBuilder b(view.getContext());
+  if (Operation* made = view.getDefiningOp())
+    b.setInsertionPointAfter(made);
+  else
+    b.setInsertionPointToStart(cast<BlockArgument>(view).getOwner());
+  const Location loc = view.getLoc();
+  auto type = cast<ViewType>(view.getType());
+  auto given = view.getDefiningOp<MakeViewOp>();
+  const int unit = facts.unitStrideDim(view);
+  SmallVector<Value, 5> dims, strides;
+  auto stride = [&](uint32_t at) -> Value {
+    if (given) return given.getStrides()[at];
+    if (static_cast<int>(at) == unit) return arith::ConstantOp::create(b, loc, b.getI64IntegerAttr(1));
+    return ViewStrideOp::create(b, loc, b.getI64Type(), view, at);
+  };
+  for (int64_t d = 0; d < type.getRank(); ++d) {
+    const auto at = static_cast<uint32_t>(d);
+    dims.push_back(given ? given.getDims()[at] : ViewDimOp::create(b, loc, b.getI64Type(), view, at).getResult());
+    strides.push_back(stride(at));
+    if (ends[at] == kAnywhere) continue;
+    Value end = arith::ConstantOp::create(b, loc, b.getI64IntegerAttr(ends[at]));
+    dims.back() = arith::MinSIOp::create(b, loc, dims.back(), end);
+  }
+  const Type pointer = PtrType::get(view.getContext(), type.getElementType());
+  Value start = given ? given.getPtr() : ViewPtrOp::create(b, loc, pointer, view).getResult();
+  auto made = MakeViewOp::create(b, loc, type, start, dims, strides);
+  if (launchView(made))
+    made->setAttr(kOfLaunchAttr, b.getUnitAttr());
+  else if (!given)
+    return {};
+  return made;
+}
+
+}  // namespace
+
+PaddedBoxes::PaddedBoxes(func::FuncOp func, const Facts& facts) {
+  llvm::MapVector<std::pair<Value, ArrayRef<int64_t>>, MakeViewOp> views;  // one tensor map for all boxes of a view
+  std::vector<std::unique_ptr<Ends>> kept;
+  SmallVector<LoadSharedOp> loads;
+  func.walk([&](LoadSharedOp load) { loads.push_back(load); });
+  for (LoadSharedOp load : loads) {
+    Ends ends = endsOf(load);
+    if (ends.empty()) continue;
+    kept.push_back(std::make_unique<Ends>(std::move(ends)));
+    auto [it, isNew] = views.try_emplace({load.getView(), *kept.back()});
+    if (isNew) it->second = narrowed(load.getView(), *kept.back(), facts);
+    if (!it->second) continue;
+    before_.push_back({load, load.getView(), SmallVector<int64_t, 2>(load.getBox())});
+    load.getViewMutable().assign(it->second);
+    load.setBox(load.getResult().getType().getShape());
+  }
+}
+
+PaddedBoxes::~PaddedBoxes() {
+  for (auto& [load, view, box] : before_) {
+    load.getViewMutable().assign(view);
+    load.setBox(box);
+  }
+}
+
+}  // namespace tile::ir
