@@ -17,7 +17,8 @@ constexpr int kRows = 64;
 /// o[i, j] = sum over the blocks of 64 rows n of k, from row 0 to `keys`, of q[i, first .. first + size) k[n + j, ..].
 std::string text(int first, int size) {
   const std::string view =
-      "!tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}";
+      "!tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, "
+      "1>}";
   return kernel("%q: " + view + ", %k: " + view + ", %o: !tile.view<2xf32> {tile.unit_stride = 1 : i32}, %keys: i32",
                 fmt::format(R"(
   %c0 = arith.constant 0 : i32

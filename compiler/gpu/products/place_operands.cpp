@@ -193,13 +193,25 @@ class Placer {
     return source.smem;
   }
 
+  /// A row with padding is a request of bulk copies for each of its panels: somewhat more padding may make them wider,
+  /// and fewer (of 40 elements of 16 bits, one of 64 instead of three of 16).
+  static int64_t inWiderPanels(int64_t columns, int64_t piece) {
+    for (const auto& [times, mostOver] : {std::pair{4, 3}, {2, 4}}) {  // 128 bytes, 64
+      const int64_t wider = (columns + times * piece - 1) / (times * piece) * (times * piece);
+      if (mostOver * (wider - columns) <= columns) return wider;
+    }
+    return columns;
+  }
+
   SmemType smemType(Value value, const Source& source, int minor) {
     Type element = cast<ShapedType>(value.getType()).getElementType();
     int64_t extent[2] = {source.extent[0], source.extent[1]};
     // Whole 32-byte pieces of rows, whole groups of 8 rows.
     if (source.forWarpgroups) {
       const int64_t piece = 256 / element.getIntOrFloatBitWidth();
+      const int64_t given = cast<ShapedType>(value.getType()).getDimSize(minor);
       extent[minor] = (extent[minor] + piece - 1) / piece * piece;
+      if (source.fetched && !source.panel && given % piece != 0) extent[minor] = inWiderPanels(extent[minor], piece);
       extent[1 - minor] = (extent[1 - minor] + 7) / 8 * 8;
     }
     return SmemType::get(func_.getContext(), extent, element, minor, 1).withPanel(source.panel);
