@@ -193,7 +193,7 @@ class Placer {
     return source.smem;
   }
 
-  /// A row with padding is a request of bulk copies for each of its panels: somewhat more padding may make them wider,
+  /// Bulk copies request each panel of a row. Where rows need padding anyway, somewhat more of it may make panels wider,
   /// and fewer (of 40 elements of 16 bits, one of 64 instead of three of 16).
   static int64_t inWiderPanels(int64_t columns, int64_t piece) {
     for (const auto& [times, mostOver] : {std::pair{4, 3}, {2, 4}}) {  // 128 bytes, 64
@@ -209,9 +209,10 @@ class Placer {
     // Whole 32-byte pieces of rows, whole groups of 8 rows.
     if (source.forWarpgroups) {
       const int64_t piece = 256 / element.getIntOrFloatBitWidth();
-      const int64_t given = cast<ShapedType>(value.getType()).getDimSize(minor);
+      const bool isPadded = cast<ShapedType>(value.getType()).getDimSize(minor) % piece != 0;
+      const bool isBox = source.fetched && (loadOfRows(value) || value.getDefiningOp<LoadOp>());
       extent[minor] = (extent[minor] + piece - 1) / piece * piece;
-      if (source.fetched && !source.panel && given % piece != 0) extent[minor] = inWiderPanels(extent[minor], piece);
+      if (isPadded && isBox && !source.panel) extent[minor] = inWiderPanels(extent[minor], piece);
       extent[1 - minor] = (extent[1 - minor] + 7) / 8 * 8;
     }
     return SmemType::get(func_.getContext(), extent, element, minor, 1).withPanel(source.panel);

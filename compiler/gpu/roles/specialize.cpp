@@ -133,8 +133,8 @@ class Specializer {
   }
 
   /// Launches of few programs have the shared memory of a whole multiprocessor for each of them: rings get the stages
-  /// that a second program would take the room of. (Expected of products with few rows, whose weights come from memory
-  /// once: 1.1 to 1.2 times as fast.)
+  /// that a second program would take the room of. (H200: products of 16 to 128 rows with weights of 8192 x 4096 are
+  /// 1.1 to 1.6 times as fast.)
   void deepenForFew(RoleDecisions& plan) const {
     if (plan.roles.programs == 1) return;
     MemoryPlan whole = plan.memory;
