@@ -513,11 +513,11 @@ func.func @narrowest_panels(%A: !tile.view<2 x bf16>, %B: !tile.view<2 x bf16>, 
 // -----
 
 // Rows that need padding get somewhat more where that makes their panels wider: of 40 elements one panel of 64 instead
-// of three of 16, of 72 three of 32 instead of five of 16.
+// of three of 16, of 72 two instead of five.
 // CHECK-LABEL: func.func @heads
 // CHECK-DAG: tile.load_shared %arg0{{.*}} box [64, 40] : <2xf16> -> <64x64xf16, minor = 1>
 // CHECK-DAG: tile.load_shared %arg1{{.*}} box [64, 40] : <2xf16> -> <64x64xf16, minor = 1>
-// CHECK-DAG: tile.load_shared %arg2{{.*}} box [64, 72] : <2xf16> -> <64x96xf16, minor = 1>
+// CHECK-DAG: tile.load_shared %arg2{{.*}} box [64, 72] : <2xf16> -> <64x128xf16, minor = 1>
 // CHECK: tile.mma wgmma_f16 k 40 warps(4, 1)
 // CHECK: tile.mma wgmma_f16 k 64 warps(4, 1) {{.*}} -> tensor<64x72xf32>
 func.func @heads(%Q: !tile.view<2 x f16> {tile.unit_stride = 1 : i32}, %K: !tile.view<2 x f16> {tile.unit_stride = 1 : i32}, %V: !tile.view<2 x f16> {tile.unit_stride = 1 : i32}, %O: !tile.view<2 x f32>, %i: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {

@@ -7,18 +7,18 @@
 // CHECK: %[[WIDTH:.*]] = tile.view_dim %arg1, 1
 // CHECK: %[[MOST:.*]] = arith.minsi %[[WIDTH]], %c72_i64 : i64
 // CHECK: %[[K:.*]] = tile.make_view %{{.*}}, dims(%[[ROWS]], %[[MOST]]), {{.*}} {tile.of_launch}
-// CHECK: tile.tma_load %{{.*}} to %{{.*}} signals %{{.*}} : <2xf16>, <64x96xf16, minor = 1>
+// CHECK: tile.tma_load %{{.*}} to %{{.*}} signals %{{.*}} : <2xf16>, <64x128xf16, minor = 1>
 // CHECK: scf.for
-// CHECK: tile.tma_load %[[K]][%{{.*}}, %{{.*}} : i32, i32] to %{{.*}} : <2xf16>, <64x96xf16, minor = 1>
+// CHECK: tile.tma_load %[[K]][%{{.*}}, %{{.*}} : i32, i32] to %{{.*}} : <2xf16>, <64x128xf16, minor = 1>
 func.func @heads(%q: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}, %k: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}, %n: i32) attributes {tile.num_warps = 4 : i32} {
   %c0 = arith.constant 0 : i32
   %c64 = arith.constant 64 : i32
   %zero = arith.constant dense<0.0> : tensor<64x64xf32>
-  %sq = tile.load_shared %q[%c0, %c0 : i32, i32] box [64, 72] : !tile.view<2xf16> -> !tile.smem<64x96xf16, minor = 1>
+  %sq = tile.load_shared %q[%c0, %c0 : i32, i32] box [64, 72] : !tile.view<2xf16> -> !tile.smem<64x128xf16, minor = 1>
   %r = scf.for %j = %c0 to %n step %c64 iter_args(%acc = %zero) -> (tensor<64x64xf32>) : i32 {
-    %sk = tile.load_shared %k[%j, %c0 : i32, i32] box [64, 72] : !tile.view<2xf16> -> !tile.smem<64x96xf16, minor = 1>
-    %t = tile.smem_trans %sk : !tile.smem<64x96xf16, minor = 1> -> !tile.smem<96x64xf16, minor = 0>
-    %d = tile.mma wgmma_f16 k 72 warps(4, 1) %sq, %t, %acc : !tile.smem<64x96xf16, minor = 1>, !tile.smem<96x64xf16, minor = 0> -> tensor<64x64xf32>
+    %sk = tile.load_shared %k[%j, %c0 : i32, i32] box [64, 72] : !tile.view<2xf16> -> !tile.smem<64x128xf16, minor = 1>
+    %t = tile.smem_trans %sk : !tile.smem<64x128xf16, minor = 1> -> !tile.smem<128x64xf16, minor = 0>
+    %d = tile.mma wgmma_f16 k 72 warps(4, 1) %sq, %t, %acc : !tile.smem<64x128xf16, minor = 1>, !tile.smem<128x64xf16, minor = 0> -> tensor<64x64xf32>
     scf.yield %d : tensor<64x64xf32>
   }
   tile.print "r" %r : tensor<64x64xf32>
@@ -37,11 +37,11 @@ func.func @moving(%q: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride
   %c0 = arith.constant 0 : i32
   %c72 = arith.constant 72 : i32
   %zero = arith.constant dense<0.0> : tensor<64x64xf32>
-  %sq = tile.load_shared %q[%c0, %c0 : i32, i32] box [64, 72] : !tile.view<2xf16> -> !tile.smem<64x96xf16, minor = 1>
+  %sq = tile.load_shared %q[%c0, %c0 : i32, i32] box [64, 72] : !tile.view<2xf16> -> !tile.smem<64x128xf16, minor = 1>
   %r = scf.for %j = %c0 to %n step %c72 iter_args(%acc = %zero) -> (tensor<64x64xf32>) : i32 {
-    %sk = tile.load_shared %k[%c0, %j : i32, i32] box [64, 72] : !tile.view<2xf16> -> !tile.smem<64x96xf16, minor = 1>
-    %t = tile.smem_trans %sk : !tile.smem<64x96xf16, minor = 1> -> !tile.smem<96x64xf16, minor = 0>
-    %d = tile.mma wgmma_f16 k 72 warps(4, 1) %sq, %t, %acc : !tile.smem<64x96xf16, minor = 1>, !tile.smem<96x64xf16, minor = 0> -> tensor<64x64xf32>
+    %sk = tile.load_shared %k[%c0, %j : i32, i32] box [64, 72] : !tile.view<2xf16> -> !tile.smem<64x128xf16, minor = 1>
+    %t = tile.smem_trans %sk : !tile.smem<64x128xf16, minor = 1> -> !tile.smem<128x64xf16, minor = 0>
+    %d = tile.mma wgmma_f16 k 72 warps(4, 1) %sq, %t, %acc : !tile.smem<64x128xf16, minor = 1>, !tile.smem<128x64xf16, minor = 0> -> tensor<64x64xf32>
     scf.yield %d : tensor<64x64xf32>
   }
   tile.print "r" %r : tensor<64x64xf32>
