@@ -60,7 +60,7 @@ class Specializer {
                     << " warps";
       return false;
     }
-    PaddedBoxes padded(func_, Facts(func_));
+    PaddedBoxes padded(func_, Facts(func_), turned_);
     Facts facts(func_);
     const int tiles = estimateRegisters(func_, numWarps, /*atLeast=*/true).registers + RegisterEstimate::kOther;
     isAlone_ = int64_t{2} * 32 * numWarps * tiles > target_.registersPerSm;
@@ -86,6 +86,10 @@ class Specializer {
     }
     if (!plan) {
       tellObstacle(stores, numWarps);
+      return false;
+    }
+    if (!padded.empty() && hasAloneRing(plan->memory)) {
+      remark(func_) << "tiles with padding leave a loop room for one stage";
       return false;
     }
     padded.keep();

@@ -34,10 +34,12 @@ void unfetch(const llvm::DenseSet<mlir::Operation*>& copies);
 /// are kept (specialize_padded.cpp).
 class PaddedBoxes {
  public:
-  PaddedBoxes(mlir::func::FuncOp func, const Facts& facts);
+  /// Tiles that are turned behind their copies stay as they are.
+  PaddedBoxes(mlir::func::FuncOp func, const Facts& facts, const llvm::DenseSet<mlir::Operation*>& turned);
   ~PaddedBoxes();
   PaddedBoxes(const PaddedBoxes&) = delete;
   PaddedBoxes& operator=(const PaddedBoxes&) = delete;
+  bool empty() const { return before_.empty(); }
   void keep() { before_.clear(); }
 
  private:

@@ -83,12 +83,14 @@ bool copiesNarrowPanels(func::FuncOp func) {
 
 }  // namespace
 
-PaddedBoxes::PaddedBoxes(func::FuncOp func, const Facts& facts) {
+PaddedBoxes::PaddedBoxes(func::FuncOp func, const Facts& facts, const llvm::DenseSet<Operation*>& turned) {
   if (copiesNarrowPanels(func)) return;
   llvm::MapVector<std::pair<Value, ArrayRef<int64_t>>, MakeViewOp> views;  // one tensor map for all boxes of a view
   std::vector<std::unique_ptr<Ends>> kept;
   SmallVector<LoadSharedOp> loads;
-  func.walk([&](LoadSharedOp load) { loads.push_back(load); });
+  func.walk([&](LoadSharedOp load) {
+    if (!turned.contains(load)) loads.push_back(load);
+  });
   for (LoadSharedOp load : loads) {
     Ends ends = endsOf(load);
     if (ends.empty()) continue;
