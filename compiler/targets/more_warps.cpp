@@ -2,7 +2,8 @@
 // a step of registers less, gets a try with that bound: ptxas often takes a register or two past the step for nothing
 // (a softmax of 36 registers ran 6 programs of 8 warps, with 32 there are 8). Kept only where the code is the same but
 // for a few instructions, in all and in the hottest loop: no spills, and no load that waits for another one where it
-// did not. A second program beside the only one is worth a few more.
+// did not. Twice the programs are worth a few more instructions (cross entropy over blocks of 8192 with 16 warps took
+// .0704 ms on an H200, and takes .0514 with 7 % more of them and two programs for one).
 //
 // Products stay as they are: their operands are copied ahead, and what their loops do in between is scheduled tightly.
 #include <algorithm>
@@ -16,7 +17,7 @@ namespace tile::ir {
 namespace {
 
 struct RegisterBound {
-  int registers = 0;      ///< 0: there is nothing to be had
+  int registers = 0;     ///< 0: there is nothing to be had
   bool isTwice = false;  ///< there is room for twice as many programs then
 };
 

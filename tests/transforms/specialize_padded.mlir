@@ -69,3 +69,26 @@ func.func @narrow(%q: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride
   tile.print "r" %r : tensor<64x64xf32>
   return
 }
+
+// -----
+
+// Nor where that leaves a loop one stage: 128 KB of keys beside 64 KB of queries.
+// CHECK-LABEL: func.func @one_stage
+// CHECK-NOT: tile.specialize
+// CHECK: tile.load_shared {{.*}} box [128, 232]
+// CHECK: tile.load_shared {{.*}} box [256, 232]
+// CHECK: return
+func.func @one_stage(%q: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}, %k: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}, %n: i32) attributes {tile.num_warps = 8 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c256 = arith.constant 256 : i32
+  %zero = arith.constant dense<0.0> : tensor<128x256xf32>
+  %sq = tile.load_shared %q[%c0, %c0 : i32, i32] box [128, 232] : !tile.view<2xf16> -> !tile.smem<128x256xf16, minor = 1>
+  %r = scf.for %j = %c0 to %n step %c256 iter_args(%acc = %zero) -> (tensor<128x256xf32>) : i32 {
+    %sk = tile.load_shared %k[%j, %c0 : i32, i32] box [256, 232] : !tile.view<2xf16> -> !tile.smem<256x256xf16, minor = 1>
+    %t = tile.smem_trans %sk : !tile.smem<256x256xf16, minor = 1> -> !tile.smem<256x256xf16, minor = 0>
+    %d = tile.mma wgmma_f16 k 232 warps(8, 1) %sq, %t, %acc : !tile.smem<128x256xf16, minor = 1>, !tile.smem<256x256xf16, minor = 0> -> tensor<128x256xf32>
+    scf.yield %d : tensor<128x256xf32>
+  }
+  tile.print "r" %r : tensor<128x256xf32>
+  return
+}

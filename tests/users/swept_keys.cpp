@@ -1,23 +1,8 @@
 // swept_keys.cpp - attention of other shapes, swept: few queries, a latent cache, backward in one kernel, e4m3 inputs.
-#include "tests/users/use.h"
+#include "tests/users/swept_attention.h"
 namespace users {
 namespace swept_keys {
-
-constexpr float kLog2e = 1.4426950408889634f;
-
-/// One row of attention in float64: keys [0, end), score(j), value(j, d).
-template <class S, class V>
-void attend(int end, S score, V value, int D, double* out) {
-  std::vector<double> s(end);
-  double top = -INFINITY, sum = 0;
-  for (int j = 0; j < end; ++j) top = std::max(top, s[j] = score(j));
-  for (double& x : s) sum += x = std::exp(x - top);
-  for (int d = 0; d < D; ++d) {
-    double o = 0;
-    for (int j = 0; j < end; ++j) o += s[j] * value(j, d);
-    out[d] = o / sum;
-  }
-}
+using swept_attention::attend, swept_attention::kLog2e;
 
 // --- 5. cross attention: few queries (text, latents), many keys
 struct CrossCfg {
@@ -60,7 +45,7 @@ Job cross_attention(Env& e) {
     for (int h = 0; h < B * H; ++h)
       for (int t = 0; t < M; ++t) {
         const size_t r = (size_t(h) * M + t) * c.D, keys = size_t(h) * N;
-        attend(
+        attend(0, 
             N,
             [&](int n) {
               double s = 0;
@@ -133,7 +118,7 @@ Job latent_decode(Env& e) {
     for (int b = 0; b < B; ++b)
       for (int h = 0; h < c.H; ++h) {
         const size_t r = size_t(b) * c.H + h, keys = size_t(b) * T;
-        attend(
+        attend(0, 
             length.at(b),
             [&](int n) {
               double s = 0;
@@ -273,7 +258,7 @@ Job f8_prefill(Env& e) {
     for (int h = 0; h < H; ++h)
       for (int t = 0; t < T; ++t) {
         const size_t r = (size_t(h) * T + t) * D, keys = size_t(h) * T;
-        attend(
+        attend(0, 
             t + 1,
             [&](int n) {
               double s = 0;

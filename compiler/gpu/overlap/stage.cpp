@@ -192,9 +192,10 @@ class Stager {
         while (stages >= last && !fits(stages, budget)) --stages;
         return stages < last ? 0 : stages;
       };
-      const bool leaveRegisters = llvm::all_of(
-          rings_, [&](CopiedLoop& ring) { return leavesRegisters(ring.loop, warpsOf(func_)); });
-      int ofMany = warpsOf(func_) <= kFewWarps ? most(3, 2, half) : leaveRegisters ? most(4, 3, half) : 0;
+      auto leaveRegisters = [&] {
+        return llvm::all_of(rings_, [&](CopiedLoop& ring) { return leavesRegisters(ring.loop, warpsOf(func_)); });
+      };
+      int ofMany = warpsOf(func_) <= kFewWarps ? most(3, 2, half) : leaveRegisters() ? most(4, 3, half) : 0;
       if (!ofMany) ofMany = std::max(2, most(4, 2, limit));
       // Few programs have nobody who copies meanwhile.
       fits(chooseByGrid(func_, options_, ofMany, std::max(ofMany, most(kMostOfFew, 2, limit))), limit);

@@ -195,7 +195,7 @@ class Placer {
 
   /// Bulk copies request each panel of a row. Where rows need padding, more of it may make panels wider and fewer:
   /// of 40 elements of 16 bits one of 64 instead of three of 16, of 72 two instead of five (H200: attention with such
-  /// heads is 1.03 to 1.6 times as fast). `piece`: elements of 32 bytes, the narrowest panel.
+  /// heads is 1.03 to 1.4 times as fast). `piece`: elements of 32 bytes, the narrowest panel.
   static int64_t inWiderPanels(int64_t columns, int64_t piece) {
     constexpr int64_t kWidest = 4;  // pieces
     int64_t width = kWidest;

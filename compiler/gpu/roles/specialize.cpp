@@ -138,7 +138,7 @@ class Specializer {
 
   /// Launches of few programs have the shared memory of a whole multiprocessor for each of them: rings get the stages
   /// that a second program would take the room of. (H200: products of 16 to 128 rows with weights of 8192 x 4096 are
-  /// 1.1 to 1.6 times as fast.)
+  /// 1.0 to 1.6 times as fast.)
   void deepenForFew(RoleDecisions& plan) const {
     if (plan.roles.programs == 1) return;
     MemoryPlan whole = plan.memory;

@@ -2,9 +2,10 @@
 // as larger boxes of views that end where the tile does, since what is copied from behind a view's end is zeros.
 // Before: %t = load_shared %v[.., %i, 0] box [64, 72] -> smem<64x128>
 // After:  %w = make_view (%v with at most 72 columns); %t = load_shared %w[.., %i, 0] box [64, 128] -> smem<64x128>
+#include <map>
+
 #include "compiler/gpu/access/launch_views.h"
 #include "compiler/gpu/roles/specialize.h"
-#include "llvm/ADT/MapVector.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 
 namespace tile::ir {
@@ -35,40 +36,33 @@ Ends endsOf(LoadSharedOp load) {
 /// The same view, with at most so many elements along its dims. Null: the launch cannot describe it.
 MakeViewOp narrowed(Value view, const Ends& ends, const Facts& facts) {
   OpBuilder b(view.getContext());
-  if (Operation* made = view.getDefiningOp())
-    b.setInsertionPointAfter(made);
-  else
-    b.setInsertionPointToStart(cast<BlockArgument>(view).getOwner());
+  b.setInsertionPointAfterValue(view);
   const Location loc = view.getLoc();
+  const Type number = b.getI64Type();
+  auto constant = [&](int64_t n) -> Value { return arith::ConstantOp::create(b, loc, b.getI64IntegerAttr(n)); };
   auto type = cast<ViewType>(view.getType());
-  auto given = view.getDefiningOp<MakeViewOp>();
   const int unit = facts.unitStrideDim(view);
   SmallVector<Value, 5> dims, strides;
-  auto stride = [&](uint32_t at) -> Value {
-    if (given) return given.getStrides()[at];
-    if (static_cast<int>(at) == unit) return arith::ConstantOp::create(b, loc, b.getI64IntegerAttr(1));
-    return ViewStrideOp::create(b, loc, b.getI64Type(), view, at);
-  };
-  for (int64_t d = 0; d < type.getRank(); ++d) {
+  for (auto [d, end] : llvm::enumerate(ends)) {
     const auto at = static_cast<uint32_t>(d);
-    dims.push_back(given ? given.getDims()[at] : ViewDimOp::create(b, loc, b.getI64Type(), view, at).getResult());
-    strides.push_back(stride(at));
-    if (ends[at] == kAnywhere) continue;
-    Value end = arith::ConstantOp::create(b, loc, b.getI64IntegerAttr(ends[at]));
-    dims.back() = arith::MinSIOp::create(b, loc, dims.back(), end);
+    dims.push_back(b.createOrFold<ViewDimOp>(loc, number, view, at));
+    strides.push_back(static_cast<int>(d) == unit ? constant(1)
+                                                  : b.createOrFold<ViewStrideOp>(loc, number, view, at));
+    if (end != kAnywhere) dims.back() = arith::MinSIOp::create(b, loc, dims.back(), constant(end));
   }
   const Type pointer = PtrType::get(view.getContext(), type.getElementType());
-  Value start = given ? given.getPtr() : ViewPtrOp::create(b, loc, pointer, view).getResult();
-  auto made = MakeViewOp::create(b, loc, type, start, dims, strides);
-  if (launchView(made))
+  auto made = MakeViewOp::create(b, loc, type, b.createOrFold<ViewPtrOp>(loc, pointer, view), dims, strides);
+  if (launchView(made)) {
     made->setAttr(kOfLaunchAttr, b.getUnitAttr());
-  else if (!given)
+  } else if (!view.getDefiningOp()) {
+    made->erase();
     return {};
+  }
   return made;
 }
 
-/// Whether a loop copies rows in several panels of 32 bytes, each a request of its own, which threads copy faster (H200:
-/// a decode step over keys and values of 96 bytes takes 1.3 times as long by bulk copies).
+/// Whether a loop copies rows in three panels of 32 bytes or more, each a request of its own: threads copy them faster
+/// (H200: a decode step over keys and values of 96 bytes takes 1.3 times as long by bulk copies).
 bool copiesNarrowPanels(func::FuncOp func) {
   constexpr int64_t kNarrow = 32, kMost = 2;
   auto isNarrow = [](LoadSharedOp load) {
@@ -85,21 +79,20 @@ bool copiesNarrowPanels(func::FuncOp func) {
 
 PaddedBoxes::PaddedBoxes(func::FuncOp func, const Facts& facts, const llvm::DenseSet<Operation*>& turned) {
   if (copiesNarrowPanels(func)) return;
-  llvm::MapVector<std::pair<Value, ArrayRef<int64_t>>, MakeViewOp> views;  // one tensor map for all boxes of a view
-  std::vector<std::unique_ptr<Ends>> kept;
+  std::map<std::pair<void*, Ends>, MakeViewOp> views;  // one tensor map for all boxes of a view
   SmallVector<LoadSharedOp> loads;
   func.walk([&](LoadSharedOp load) {
     if (!turned.contains(load)) loads.push_back(load);
   });
   for (LoadSharedOp load : loads) {
-    Ends ends = endsOf(load);
+    const Ends ends = endsOf(load);
     if (ends.empty()) continue;
-    kept.push_back(std::make_unique<Ends>(std::move(ends)));
-    auto [it, isNew] = views.try_emplace({load.getView(), *kept.back()});
-    if (isNew) it->second = narrowed(load.getView(), *kept.back(), facts);
-    if (!it->second) continue;
+    auto [it, isNew] = views.try_emplace({load.getView().getAsOpaquePointer(), ends});
+    MakeViewOp& view = it->second;
+    if (isNew) view = narrowed(load.getView(), ends, facts);
+    if (!view) continue;
     before_.push_back({load, load.getView(), SmallVector<int64_t, 2>(load.getBox())});
-    load.getViewMutable().assign(it->second);
+    load.getViewMutable().assign(view);
     load.setBox(load.getResult().getType().getShape());
   }
 }
