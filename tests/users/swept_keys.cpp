@@ -45,8 +45,8 @@ Job cross_attention(Env& e) {
     for (int h = 0; h < B * H; ++h)
       for (int t = 0; t < M; ++t) {
         const size_t r = (size_t(h) * M + t) * c.D, keys = size_t(h) * N;
-        attend(0, 
-            N,
+        attend(
+            0, N,
             [&](int n) {
               double s = 0;
               for (int d = 0; d < c.D; ++d) s += q[r + d] * k[(keys + n) * c.D + d];
@@ -118,8 +118,8 @@ Job latent_decode(Env& e) {
     for (int b = 0; b < B; ++b)
       for (int h = 0; h < c.H; ++h) {
         const size_t r = size_t(b) * c.H + h, keys = size_t(b) * T;
-        attend(0, 
-            length.at(b),
+        attend(
+            0, length.at(b),
             [&](int n) {
               double s = 0;
               for (int d = 0; d < W; ++d) s += q[r * W + d] * cache[(keys + n) * W + d];
@@ -258,8 +258,8 @@ Job f8_prefill(Env& e) {
     for (int h = 0; h < H; ++h)
       for (int t = 0; t < T; ++t) {
         const size_t r = (size_t(h) * T + t) * D, keys = size_t(h) * T;
-        attend(0, 
-            t + 1,
+        attend(
+            0, t + 1,
             [&](int n) {
               double s = 0;
               for (int d = 0; d < D; ++d) s += q[r + d] * k[(keys + n) * D + d];
