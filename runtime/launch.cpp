@@ -330,6 +330,8 @@ Status check_hidden(const KernelBinary& kernel) {
     if (const std::string bad = is_made ? problem_of_made(kernel, m) : ""; !bad.empty()) return wrong(i, bad);
     if (m.tf32 && (m.dtype != DType::f32 || m.written))
       return wrong(i, fmt::format("{} {} as tf32", m.written ? "writes" : "reads", name(m.dtype)));
+    if (m.remainder && (m.rank < 2 || m.written))
+      return wrong(i, m.written ? "writes what is left of rows" : "what is left of rows, in one dim");
     uint32_t seen = 0;
     for (size_t d = 0; d < m.rank; ++d) {
       if (m.dims[d] < 0 || m.dims[d] >= view_rank || (seen >> m.dims[d] & 1))

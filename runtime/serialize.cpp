@@ -15,7 +15,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "the byte form is written in native order");
 
 constexpr uint32_t kMagic = 0x4b4c4954;  // "TILK"
-constexpr uint32_t kFormatVersion = 9;   // of this file; kAbiVersion is written next to it
+constexpr uint32_t kFormatVersion = 10;  // of this file; kAbiVersion is written next to it
 
 class Writer {
  public:
@@ -168,6 +168,7 @@ void put(Writer& w, const TensorMapInfo& m) {
   w.put(m.swizzle);
   w.put(static_cast<uint8_t>(m.written));
   w.put(static_cast<uint8_t>(m.tf32));
+  w.put(static_cast<uint8_t>(m.remainder));
   put(w, m.made);
 }
 constexpr size_t kLeastTensorMap = 8;
@@ -185,6 +186,7 @@ TensorMapInfo get_tensor_map(Reader& r) {
   m.swizzle = r.get<uint8_t>();
   m.written = r.get_bool();
   m.tf32 = r.get_bool();
+  m.remainder = r.get_bool();
   m.made = get_made(r);
   return m;
 }

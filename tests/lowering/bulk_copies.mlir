@@ -40,9 +40,11 @@ func.func @columns(%v: !tile.view<5xf32> {tile.align = 16 : i32, tile.unit_strid
 
 // -----
 
-// Two boxes of one view: two maps; the same box again: none.
+// Two boxes of one view: two maps, and two for the rows with which the view ends; the same box again: none.
 // CHECK: tensor map of parameter 0: dims 1 0, box 64 64, swizzle 128
 // CHECK-NEXT: tensor map of parameter 0: dims 1 0, box 64 32, swizzle 128
+// CHECK-NEXT: tensor map of parameter 0: dims 1 0, box 64 64, swizzle 128, remainder
+// CHECK-NEXT: tensor map of parameter 0: dims 1 0, box 64 32, swizzle 128, remainder
 // CHECK-NOT: tensor map
 // CHECK: entry twice(
 func.func @twice(%v: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}) attributes {tile.kernel, tile.num_warps = 4 : i32} {
@@ -95,6 +97,42 @@ func.func @rounded(%v: !tile.view<2xf32> {tile.align = 16 : i32, tile.unit_strid
     %slot = tile.ring_reserve %r bytes 16384 : !tile.ring<1>
     tile.tma_load %v[%i, %i : i32, i32] to %s signals %r[%slot] {tile.tf32} : !tile.view<2xf32>, !tile.smem<64x32xf32, minor = 1>, !tile.ring<1>
     tile.tma_load %v[%i, %i : i32, i32] to %t signals %r[%slot] : !tile.view<2xf32>, !tile.smem<64x32xf32, minor = 1>, !tile.ring<1>
+  } consumer {
+  }
+  return
+}
+
+// -----
+
+// Rows with which a view ends, where they are fewer than the box's: copied by a map with as many rows, and zeros behind
+// them in each panel. Not where the view is known to end with a box.
+// CHECK: tensor map of parameter 0: dims 1 0, box 64 64, swizzle 128{{$}}
+// CHECK-NEXT: tensor map of parameter 1: dims 1 0, box 64 64, swizzle 128{{$}}
+// CHECK-NEXT: tensor map of parameter 0: dims 1 0, box 64 64, swizzle 128, remainder
+// CHECK-NOT: tensor map
+// CHECK: .global .align 128 .b8 tile_zero_rows[8192];
+// CHECK: entry last_rows(
+// CHECK-COUNT-2: prefetch.tensormap
+// CHECK-NOT: prefetch.tensormap
+// CHECK: and.b64 [[LEFT:%rd[0-9]+]], {{%rd[0-9]+}}, 63;
+// CHECK: setp.ne.b64 [[ELSEWHERE:%p[0-9]+]], {{%rd[0-9]+}}, [[LEFT]];
+// CHECK: setp.eq.b64 [[NONE:%p[0-9]+]], [[LEFT]], 0;
+// CHECK: or.pred {{%p[0-9]+}}, [[NONE]], [[ELSEWHERE]];
+// CHECK-COUNT-2: cp.async.bulk.tensor.2d
+// CHECK: bra
+// CHECK-COUNT-2: cp.async.bulk.tensor.2d
+// CHECK-COUNT-2: cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [{{%r[0-9]+}}], [tile_zero_rows]
+// CHECK: cp.async.bulk.tensor.2d
+// CHECK-NOT: cp.async.bulk
+// CHECK: ret;
+func.func @last_rows(%v: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}, %w: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>, tile.dim_multiple_of = array<i32: 64, 1>}, %i: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %s = tile.smem_alloc at 0 : !tile.smem<64x128xf16, minor = 1>
+  %t = tile.smem_alloc at 16384 : !tile.smem<64x64xf16, minor = 1>
+  %r = tile.ring_alloc arrivals 1 at 65536 : !tile.ring<1>
+  tile.specialize regs(0, 0) producer {
+    %slot = tile.ring_reserve %r bytes 24576 : !tile.ring<1>
+    tile.tma_load %v[%i, %i : i32, i32] to %s signals %r[%slot] : !tile.view<2xf16>, !tile.smem<64x128xf16, minor = 1>, !tile.ring<1>
+    tile.tma_load %w[%i, %i : i32, i32] to %t signals %r[%slot] : !tile.view<2xf16>, !tile.smem<64x64xf16, minor = 1>, !tile.ring<1>
   } consumer {
   }
   return

@@ -32,9 +32,9 @@ KernelBinary sample() {
   k.persistent = true;
   k.uses_tickets = true;
   k.varies_with_grid = true;
-  k.tensor_maps = {{1, DType::f8e5m2, 4, {3, 2, 1, 0}, {128, 64, 1, 1}, 128, false, false},
+  k.tensor_maps = {{1, DType::f8e5m2, 4, {3, 2, 1, 0}, {128, 64, 1, 1}, 128, false, false, true},
                    {1, DType::i8, 2, {3, 1}, {16, 256}, 0, true, false},
-                   {1, DType::i8, 1, {0}, {16}, 0, false, false, {}}};
+                   {1, DType::i8, 1, {0}, {16}, 0, false, false, false, {}}};
   k.tensor_maps[2].made = {{-8, {{1, {1}}, {2, {3, 10}}}}, {0, {{1, {2}}}, 40}, {1, {}}};
   k.debug_sites = {{DebugSite::assertion, "x < n", DType::i1, {64, 128}, "a.cpp", 12},
                    {DebugSite::print, "", DType::f16, {}, "b.cpp", 7}};
@@ -187,6 +187,8 @@ TEST(Serialize, TensorMapsOfViewsThereAreNot) {
   EXPECT_TRUE(refused([](KernelBinary& k) { k.tensor_maps[1].box[0] = 8; })) << "rows of 8 bytes";
   EXPECT_TRUE(refused([](KernelBinary& k) { k.tensor_maps[0].dtype = DType::f16; })) << "the view's elements are bytes";
   EXPECT_TRUE(refused([](KernelBinary& k) { k.tensor_maps[0].tf32 = true; })) << "bytes are no tf32";
+  EXPECT_TRUE(refused([](KernelBinary& k) { k.tensor_maps[1].remainder = true; })) << "it is written";
+  EXPECT_TRUE(refused([](KernelBinary& k) { k.tensor_maps[2].remainder = true; })) << "it has one dim";
   EXPECT_TRUE(refused([](KernelBinary& k) { k.tensor_maps.resize(17, k.tensor_maps[0]); }));
   EXPECT_FALSE(refused([](KernelBinary& k) { k.tensor_maps[2].param = 0, k.params[0].dtype = DType::i8; })) << "a pointer";
   EXPECT_TRUE(refused([](KernelBinary& k) { k.tensor_maps[2].param = 2; })) << "a scalar";

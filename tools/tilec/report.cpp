@@ -206,6 +206,7 @@ nlohmann::ordered_json toJson(const tile::TensorMapInfo& m) {
   const auto first = [&](const auto& list) { return std::vector<int>(list.begin(), list.begin() + m.rank); };
   nlohmann::ordered_json j = {{"param", m.param},         {"dtype", tile::name(m.dtype)}, {"dims", first(m.dims)}, {"box", first(m.box)},
           {"swizzle", int{m.swizzle}}, {"written", m.written},         {"tf32", m.tf32}};
+  if (m.remainder) j["remainder"] = true;
   if (!m.made.empty()) j["made"] = madeToJson(m);
   return j;
 }

@@ -28,16 +28,6 @@ constexpr int64_t kPlaces = 8;
 constexpr const char* kMaps = "tile_made_maps";
 constexpr const char* kTaken = "tile_made_maps_taken";
 
-llvm::GlobalVariable* zeroedArray(Emitter& e, const char* name, llvm::Type* element, int64_t count, uint64_t align) {
-  llvm::Module& module = *e.b.GetInsertBlock()->getModule();
-  if (llvm::GlobalVariable* known = module.getNamedGlobal(name)) return known;
-  auto* type = llvm::ArrayType::get(element, static_cast<uint64_t>(count));
-  auto* array = new llvm::GlobalVariable(module, type, /*isConstant=*/false, llvm::GlobalValue::InternalLinkage,
-                                         llvm::ConstantAggregateZero::get(type), name, nullptr,
-                                         llvm::GlobalValue::NotThreadLocal, 1);
-  array->setAlignment(llvm::Align(align));
-  return array;
-}
 int64_t blockBytes(Emitter& e) {
   return static_cast<int64_t>(e.roles().madeMaps().size()) * kPlaces * kTensorMapBytes;
 }
@@ -185,6 +175,17 @@ void makeKnown(Emitter& e, ArrayRef<size_t> maps) {
 }
 
 }  // namespace
+
+llvm::GlobalVariable* zeroedArray(Emitter& e, llvm::StringRef name, llvm::Type* element, int64_t count, uint64_t align) {
+  llvm::Module& module = *e.b.GetInsertBlock()->getModule();
+  if (llvm::GlobalVariable* known = module.getNamedGlobal(name)) return known;
+  auto* type = llvm::ArrayType::get(element, static_cast<uint64_t>(count));
+  auto* array = new llvm::GlobalVariable(module, type, /*isConstant=*/false, llvm::GlobalValue::InternalLinkage,
+                                         llvm::ConstantAggregateZero::get(type), name, nullptr,
+                                         llvm::GlobalValue::NotThreadLocal, 1);
+  array->setAlignment(llvm::Align(align));
+  return array;
+}
 
 llvm::Value* madeMapAddress(Emitter& e, size_t index) {
   return e.b.CreateAddrSpaceCast(mapInBlock(e, index), e.b.getPtrTy());

@@ -50,6 +50,9 @@ class KernelRoles {
   const TmaBox& boxOf(mlir::Operation* op) const { return uses_.find(op)->second.box; }
   /// The tensor map of a tma_load or tma_store: a parameter, or what the producer has written.
   llvm::Value* mapOf(Emitter& e, mlir::Operation* op) const;
+  /// Of a tma_load: the map of the box with which the view ends (TensorMapInfo::remainder); null: it needs none.
+  llvm::Value* remainderOf(mlir::Operation* op) const;
+  int64_t remainderBytes() const { return remainderBytes_; }  ///< of the largest copy of such a box
   std::vector<MadeMap>& madeMaps() { return made_; }
   /// Arguments that are strides of views made in the kernel: every launch checks that they are positive.
   llvm::ArrayRef<unsigned> positiveArguments() const { return positive_.getArrayRef(); }
@@ -73,11 +76,14 @@ class KernelRoles {
  private:
   llvm::LogicalResult readRings(mlir::func::FuncOp kernel, int numWarps);
   llvm::LogicalResult readCopies(mlir::func::FuncOp kernel, const Facts& facts);
+  void addRemainders(mlir::func::FuncOp kernel, const Facts& facts);
+  size_t mapOfLaunch(const TensorMapInfo& map);
   llvm::LogicalResult checkRoles(mlir::func::FuncOp kernel);
 
   struct Use {
     TmaBox box;
     size_t map;  ///< index into madeMaps where box.made, else into tensorMaps
+    std::optional<size_t> remainder = {};  ///< index into tensorMaps
   };
   size_t madeMap(const TmaBox& box, mlir::Value ring);
   SpecializeOp specialize_;
@@ -88,6 +94,7 @@ class KernelRoles {
   std::vector<TensorMapInfo> maps_;
   std::vector<MadeMap> made_;
   llvm::SmallSetVector<unsigned, 4> positive_;
+  int64_t remainderBytes_ = 0;
   llvm::DenseMap<mlir::Operation*, Use> uses_;
 };
 
@@ -156,6 +163,8 @@ void takeMadeMaps(Emitter& e);
 void writeMadeMaps(Emitter& e, TmaDescribeOp op);
 /// Behind the producer's work.
 void giveBackMadeMaps(Emitter& e);
+/// The module's array of this name, all zeros when it is loaded.
+llvm::GlobalVariable* zeroedArray(Emitter& e, llvm::StringRef name, llvm::Type* element, int64_t count, uint64_t align);
 /// The address of map `index`.
 llvm::Value* madeMapAddress(Emitter& e, size_t index);
 

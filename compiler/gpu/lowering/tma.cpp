@@ -81,6 +81,45 @@ llvm::Intrinsic::ID storeIntrinsic(int rank, bool add) {
   return (add ? kAdd : kWrite)[rank - 2];
 }
 
+/// The rows with which a view ends, fewer than the box has: a box of their own, and zeros behind them.
+class LastRows {
+ public:
+  LastRows(Emitter& e, TmaLoadOp op, const TmaBox& box) : e_(e), box_(box), rows_(box.map.box[1]) {
+    llvm::IRBuilder<>& b = e.b;
+    const int dim = box.dims[1];
+    llvm::Value *size = e.view(op.getView()).dims[static_cast<size_t>(dim)], *at = e.scalar(op.getIndices()[dim]);
+    llvm::Value* left = b.CreateURem(size, e.i64(rows_));
+    isHere_ = b.CreateAnd(b.CreateICmpNE(left, e.i64(0)),
+                          b.CreateICmpEQ(b.CreateSub(size, b.CreateSExtOrTrunc(at, b.getInt64Ty())), left));
+    left_ = b.CreateTrunc(left, b.getInt32Ty());
+  }
+
+  /// Whether the box begins where they do.
+  llvm::Value* isHere() const { return isHere_; }
+
+  /// Zeros for the other rows of the box at `target`, of all its copies.
+  void fill(llvm::Value* target, llvm::Value* barrier) const {
+    llvm::IRBuilder<>& b = e_.b;
+    const layout::SharedTile tile = box_.type.slot();
+    const int64_t pitch = tile.swizzle ? tile.swizzle : tile.pitch;
+    llvm::Value* zeros = zeroedArray(e_, "tile_zero_rows", b.getInt8Ty(), e_.roles().remainderBytes(), 128);
+    llvm::Value* begin = b.CreateMul(left_, e_.i32(pitch));
+    llvm::Value* bytes = b.CreateSub(e_.i32(rows_ * pitch), begin);
+    for (const TmaCopy& copy : box_.copies) {
+      llvm::Value* to = b.CreatePtrAdd(target, b.CreateAdd(begin, e_.i32(copy.byte)));
+      b.CreateIntrinsic(llvm::Intrinsic::nvvm_cp_async_bulk_global_to_shared_cluster,
+                        {b.CreateAddrSpaceCast(to, b.getPtrTy(7)), barrier, zeros, bytes, b.getInt16(0), e_.i64(0),
+                         b.getFalse(), b.getFalse()});
+    }
+  }
+
+ private:
+  Emitter& e_;
+  const TmaBox& box_;
+  const int64_t rows_;
+  llvm::Value *isHere_, *left_;
+};
+
 /// The thread of each warpgroup that issues its stores: bulk groups belong to threads, so always the same one.
 void byIssuer(Emitter& e, llvm::function_ref<void()> body) {
   llvm::Value* firstWarp = e.b.CreateICmpEQ(e.b.CreateURem(e.warp(), e.i32(kGroupWarps)), e.i32(0));
@@ -133,18 +172,28 @@ LogicalResult emitTmaLoad(Emitter& e, TmaLoadOp op) {
                              e.i32(box.copies[index + static_cast<size_t>(share) * own].*field), value);
     return value;
   };
-  llvm::Value *policy = l2Policy(e, op.getCache()), *map = e.roles().mapOf(e, op);
-  for (size_t i = 0; i < own; ++i) {
-    llvm::Value* target = b.CreatePtrAdd(e.scalar(op.getTarget()), constant(i, &TmaCopy::byte));
-    SmallVector<llvm::Value*> args{b.CreateAddrSpaceCast(target, b.getPtrTy(7)), barrier, map};
-    if (shares > 1)
-      args.append(coordinates.at(constant(i, &TmaCopy::row), 0, 0, constant(i, &TmaCopy::col)));
-    else
-      args.append(coordinates.at(nullptr, box.copies[i].row, box.copies[i].col));
-    args.append({b.getInt16(static_cast<uint16_t>((1 << shares) - 1)), policy ? policy : e.i64(0),
-                 b.getInt1(shares > 1), b.getInt1(policy), e.i32(0)});
-    b.CreateIntrinsic(loadIntrinsic(box.map.rank), args);
-  }
+  llvm::Value* policy = l2Policy(e, op.getCache());
+  auto copyWith = [&](llvm::Value* map) {
+    for (size_t i = 0; i < own; ++i) {
+      llvm::Value* target = b.CreatePtrAdd(e.scalar(op.getTarget()), constant(i, &TmaCopy::byte));
+      SmallVector<llvm::Value*> args{b.CreateAddrSpaceCast(target, b.getPtrTy(7)), barrier, map};
+      if (shares > 1)
+        args.append(coordinates.at(constant(i, &TmaCopy::row), 0, 0, constant(i, &TmaCopy::col)));
+      else
+        args.append(coordinates.at(nullptr, box.copies[i].row, box.copies[i].col));
+      args.append({b.getInt16(static_cast<uint16_t>((1 << shares) - 1)), policy ? policy : e.i64(0),
+                   b.getInt1(shares > 1), b.getInt1(policy), e.i32(0)});
+      b.CreateIntrinsic(loadIntrinsic(box.map.rank), args);
+    }
+  };
+  llvm::Value* remainder = e.roles().remainderOf(op);
+  if (!remainder) return copyWith(e.roles().mapOf(e, op)), success();
+  const LastRows last(e, op, box);
+  emitIf(e, last.isHere(), [&] {
+    copyWith(remainder);
+    last.fill(e.scalar(op.getTarget()), barrier);
+  });
+  emitIf(e, b.CreateNot(last.isHere()), [&] { copyWith(e.roles().mapOf(e, op)); });
   return success();
 }
 

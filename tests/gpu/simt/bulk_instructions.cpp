@@ -49,6 +49,7 @@ SimulatedTensorMap encodeTensorMap(const TensorMapInfo& info, const KernelBinary
     if (d && (empty || map.dims[d] == 1)) map.strides[d] = 16;  // what the launcher says of dims with one element
     map.box[d] = info.box[d];
   }
+  if (info.remainder && map.dims[1] % map.box[1] != 0) map.box[1] = static_cast<uint16_t>(map.dims[1] % map.box[1]);
   if (empty) map.address = 0, map.dims = {};  // every element is outside: the launcher gives a map with the same effect
   map.check();
   return map;
@@ -183,6 +184,21 @@ void loadBox(uint64_t target, uint64_t barrier, uint64_t mapPointer, const std::
   }
 }
 
+/// Bytes as they are, from global memory into this program.
+void loadBytes(uint64_t target, uint64_t barrier, uint64_t source, uint32_t bytes) {
+  if (target % 16 || source % 16 || bytes % 16 || !bytes) fail(fmt::format("a bulk copy of {} bytes: not in units of 16", bytes));
+  Program* p = &program();
+  const uint32_t to = p->shared.address(target, bytes), signal = p->shared.address(barrier, 8);
+  const std::string what = fmt::format("bulk load of {} bytes of thread {}", bytes, self().thread);
+  barrierAt(*p, signal);
+  p->shared.beginWrite(self().thread / 128, to, bytes, what);
+  machine->later(machine->nextQueue++, what, [=] {
+    std::memcpy(p->shared.at(to), reinterpret_cast<const char*>(source), bytes);
+    p->shared.endWrite(to, bytes);
+    bytesArrived(*p, signal, bytes);
+  });
+}
+
 void addTo(char* to, const char* from, DType dtype) {
   auto add = [&](auto zero) {
     auto a = zero, b = zero;
@@ -281,6 +297,8 @@ bool bulkInstruction(const Call& c) {
   } else if (c.is("cp.async.bulk.tensor.s2g.") || c.is("cp.async.bulk.tensor.reduce.add.")) {
     int rank = rankOf(c.inst.name);
     storeBox(c.args[0], c.args[1], coordinates(2, rank), rank, c.has(".reduce."));
+  } else if (c.is("cp.async.bulk.global.to.shared.cluster")) {
+    loadBytes(c.args[0], c.args[1], c.args[2], static_cast<uint32_t>(c.args[3]));
   } else if (c.is("cp.async.bulk.commit.group")) {
     commitBulk();
   } else if (c.is("cp.async.bulk.wait.group")) {
