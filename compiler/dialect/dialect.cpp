@@ -119,6 +119,8 @@ SmemType SmemType::transposed() const {
 int64_t SmemType::elementBytes() const { return (getElementType().getIntOrFloatBitWidth() + 7) / 8; }
 layout::SharedTile SmemType::slot() const {
   const int64_t rows = getShape()[1 - getMinor()], columns = getShape()[getMinor()];
+  if (getPanel() && columns % getPanel() != 0)
+    return {rows, columns, static_cast<int>(elementBytes()), static_cast<int>(getPanel() * elementBytes()), 0};
   return layout::swizzledTile(rows, columns, static_cast<int>(elementBytes()),
                               static_cast<int>((getPanel() ? getPanel() : columns) * elementBytes()));
 }
@@ -183,10 +185,13 @@ mlir::LogicalResult SmemType::verify(llvm::function_ref<mlir::InFlightDiagnostic
   if (stages < 1) return emitError() << "stages must be at least 1, found " << stages;
   if (interleaved && (element.getIntOrFloatBitWidth() != 8 || shape[static_cast<size_t>(minor)] % 16 != 0))
     return emitError() << "an interleaved !tile.smem must hold 8-bit elements in rows of whole 16 bytes";
-  const int64_t bytes = panel * ((element.getIntOrFloatBitWidth() + 7) / 8);
-  if (panel && ((bytes != 32 && bytes != 64 && bytes != 128) || shape[static_cast<size_t>(minor)] % panel != 0))
-    return emitError() << "panels must have 32, 64 or 128 bytes and divide the " << shape[static_cast<size_t>(minor)]
-                       << " elements of a row, found " << panel << " elements";
+  const int64_t elementBytes = (element.getIntOrFloatBitWidth() + 7) / 8, bytes = panel * elementBytes;
+  if (panel && bytes != 32 && bytes != 64 && bytes != 128)
+    return emitError() << "panels must have 32, 64 or 128 bytes, found " << panel << " elements";
+  const int64_t columns = shape[static_cast<size_t>(minor)], rows = shape[static_cast<size_t>(1 - minor)];
+  if (panel && columns % panel != 0 && (rows == 1 || columns * elementBytes % 16 != 0))
+    return emitError() << "a last panel that is not filled needs several rows of whole 16 bytes, found " << rows
+                       << " of " << columns * elementBytes;
   return mlir::success();
 }
 

@@ -18,7 +18,8 @@ def Tile_SmemType : Tile_Type<"Smem", "smem"> {
     quad of threads t holds the columns of accumulators. Such tiles are written by smem_turn and read by products whose
     first operand is in registers, which is what makes the two fit without exchanging elements between threads.
     `panel`: at most so many elements of a row lie together, 0: as many as the widest swizzle holds. Boxes that are copied
-    row of pixels by row of pixels ask for panels of one.
+    row of pixels by row of pixels ask for panels of one. Where panels do not divide the row, the last one has room that
+    nothing fills or reads: rows of 80 f16 are five panels of 16, or a panel of 64 and a quarter of another.
   }];
   let parameters = (ins ArrayRefParameter<"int64_t">:$shape, "::mlir::Type":$elementType, "int64_t":$minor, "int64_t":$stages,
                         "bool":$interleaved, "int64_t":$panel);

@@ -143,8 +143,8 @@ func.func @share_interleaved(%p: tensor<64x32xf8E4M3FN>) {
 
 // -----
 
-// expected-error @+1 {{panels must have 32, 64 or 128 bytes and divide the 96 elements of a row, found 64 elements}}
-func.func @panels(%p: !tile.smem<32x64xf16, minor = 1, panel = 32>, %q: !tile.smem<32x96xf16, minor = 1, stages = 2, panel = 64>) {
+// expected-error @+1 {{panels must have 32, 64 or 128 bytes, found 48 elements}}
+func.func @panels(%p: !tile.smem<32x64xf16, minor = 1, panel = 32>, %q: !tile.smem<32x96xf16, minor = 1, stages = 2, panel = 48>) {
   return
 }
 

@@ -40,11 +40,9 @@ func.func @columns(%v: !tile.view<5xf32> {tile.align = 16 : i32, tile.unit_strid
 
 // -----
 
-// Two boxes of one view: two maps, and two for the rows with which the view ends; the same box again: none.
+// Two boxes of one view: two maps; the same box again: none.
 // CHECK: tensor map of parameter 0: dims 1 0, box 64 64, swizzle 128
 // CHECK-NEXT: tensor map of parameter 0: dims 1 0, box 64 32, swizzle 128
-// CHECK-NEXT: tensor map of parameter 0: dims 1 0, box 64 64, swizzle 128, remainder
-// CHECK-NEXT: tensor map of parameter 0: dims 1 0, box 64 32, swizzle 128, remainder
 // CHECK-NOT: tensor map
 // CHECK: entry twice(
 func.func @twice(%v: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}) attributes {tile.kernel, tile.num_warps = 4 : i32} {
@@ -104,8 +102,9 @@ func.func @rounded(%v: !tile.view<2xf32> {tile.align = 16 : i32, tile.unit_strid
 
 // -----
 
-// Rows with which a view ends, where they are fewer than the box's: copied by a map with as many rows, and zeros behind
-// them in each panel. Not where the view is known to end with a box.
+// Rows with which a view ends, where they are fewer than the box's: in loops around which the box stays where it is,
+// they are copied by a map with as many rows, and zeros behind them in each panel. Not where the view is known to end
+// with a box, nor boxes that move with the loop.
 // CHECK: tensor map of parameter 0: dims 1 0, box 64 64, swizzle 128{{$}}
 // CHECK-NEXT: tensor map of parameter 1: dims 1 0, box 64 64, swizzle 128{{$}}
 // CHECK-NEXT: tensor map of parameter 0: dims 1 0, box 64 64, swizzle 128, remainder
@@ -115,24 +114,51 @@ func.func @rounded(%v: !tile.view<2xf32> {tile.align = 16 : i32, tile.unit_strid
 // CHECK-COUNT-2: prefetch.tensormap
 // CHECK-NOT: prefetch.tensormap
 // CHECK: and.b64 [[LEFT:%rd[0-9]+]], {{%rd[0-9]+}}, 63;
-// CHECK: setp.ne.b64 [[ELSEWHERE:%p[0-9]+]], {{%rd[0-9]+}}, [[LEFT]];
-// CHECK: setp.eq.b64 [[NONE:%p[0-9]+]], [[LEFT]], 0;
+// CHECK-DAG: setp.eq.b64 [[NONE:%p[0-9]+]], [[LEFT]], 0;
+// CHECK-DAG: setp.ne.b64 [[ELSEWHERE:%p[0-9]+]], {{%rd[0-9]+}}, [[LEFT]];
 // CHECK: or.pred {{%p[0-9]+}}, [[NONE]], [[ELSEWHERE]];
-// CHECK-COUNT-2: cp.async.bulk.tensor.2d
-// CHECK: bra
-// CHECK-COUNT-2: cp.async.bulk.tensor.2d
-// CHECK-COUNT-2: cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [{{%r[0-9]+}}], [tile_zero_rows]
-// CHECK: cp.async.bulk.tensor.2d
-// CHECK-NOT: cp.async.bulk
+// CHECK: cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [{{%r[0-9]+}}], [tile_zero_rows]
+// CHECK: cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [{{%r[0-9]+}}], [tile_zero_rows]
+// CHECK-NOT: tile_zero_rows
 // CHECK: ret;
-func.func @last_rows(%v: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}, %w: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>, tile.dim_multiple_of = array<i32: 64, 1>}, %i: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+func.func @last_rows(%v: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}, %w: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>, tile.dim_multiple_of = array<i32: 64, 1>}, %i: i32, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c128 = arith.constant 128 : i32
   %s = tile.smem_alloc at 0 : !tile.smem<64x128xf16, minor = 1>
   %t = tile.smem_alloc at 16384 : !tile.smem<64x64xf16, minor = 1>
+  %u = tile.smem_alloc at 24576 : !tile.smem<64x64xf16, minor = 1>
   %r = tile.ring_alloc arrivals 1 at 65536 : !tile.ring<1>
   tile.specialize regs(0, 0) producer {
-    %slot = tile.ring_reserve %r bytes 24576 : !tile.ring<1>
-    tile.tma_load %v[%i, %i : i32, i32] to %s signals %r[%slot] : !tile.view<2xf16>, !tile.smem<64x128xf16, minor = 1>, !tile.ring<1>
-    tile.tma_load %w[%i, %i : i32, i32] to %t signals %r[%slot] : !tile.view<2xf16>, !tile.smem<64x64xf16, minor = 1>, !tile.ring<1>
+    scf.for %k = %c0 to %n step %c128 : i32 {
+      %slot = tile.ring_reserve %r bytes 32768 : !tile.ring<1>
+      tile.tma_load %v[%i, %k : i32, i32] to %s signals %r[%slot] : !tile.view<2xf16>, !tile.smem<64x128xf16, minor = 1>, !tile.ring<1>
+      tile.tma_load %w[%i, %k : i32, i32] to %t signals %r[%slot] : !tile.view<2xf16>, !tile.smem<64x64xf16, minor = 1>, !tile.ring<1>
+      tile.tma_load %v[%k, %i : i32, i32] to %u signals %r[%slot] : !tile.view<2xf16>, !tile.smem<64x64xf16, minor = 1>, !tile.ring<1>
+    }
+  } consumer {
+  }
+  return
+}
+
+// -----
+
+// Rows that do not fill their last panel: a map of its own for that one, whose rows lie as far apart as the others'.
+// CHECK: tensor map of parameter 0: dims 1 0, box 64 64, swizzle 128
+// CHECK-NEXT: tensor map of parameter 0: dims 1 0, box 16 64, swizzle 128
+// CHECK-NOT: tensor map
+// CHECK: entry narrow(
+// CHECK: add.s32 [[SECOND:%r[0-9]+]], [[X:%r[0-9]+]], 64;
+// CHECK: cp.async.bulk.tensor.2d{{.*}}, [[[WIDE:%rd[0-9]+]], {[[X]], [[X]]}]
+// CHECK: add.s32 {{%r[0-9]+}}, {{%r[0-9]+}}, 8192;
+// CHECK-NOT: [[[WIDE]],
+// CHECK: cp.async.bulk.tensor.2d{{.*}}, [{{%rd[0-9]+}}, {[[SECOND]], [[X]]}]
+// CHECK: ret;
+func.func @narrow(%v: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}, %i: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %s = tile.smem_alloc at 0 : !tile.smem<64x80xf16, minor = 1, panel = 64>
+  %r = tile.ring_alloc arrivals 1 at 65536 : !tile.ring<1>
+  tile.specialize regs(0, 0) producer {
+    %slot = tile.ring_reserve %r bytes 10240 : !tile.ring<1>
+    tile.tma_load %v[%i, %i : i32, i32] to %s signals %r[%slot] : !tile.view<2xf16>, !tile.smem<64x80xf16, minor = 1, panel = 64>, !tile.ring<1>
   } consumer {
   }
   return

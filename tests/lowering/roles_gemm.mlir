@@ -8,9 +8,12 @@
 // CHECK-NEXT: // tensor map of parameter 0: dims 1 0, box 64 128, swizzle 128
 // CHECK-NEXT: // tensor map of parameter 1: dims 1 0, box 64 64, swizzle 128
 // CHECK-NEXT: // tensor map of parameter 2: dims 1 0, box 64 64, swizzle 128
-// CHECK: mbarrier.arrive.expect_tx.shared.b64
-// One panel of a, four of b.
+// CHECK-NEXT: // tensor map of parameter 0: dims 1 0, box 64 128, swizzle 128, remainder
+// One panel of a, four of b; then a's last rows, in a block of their own.
 // CHECK-COUNT-5: cp.async.bulk.tensor.2d.shared::cluster
+// CHECK: mbarrier.arrive.expect_tx.shared.b64
+// CHECK: cp.async.bulk.tensor.2d.shared::cluster
+// CHECK: cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [{{%r[0-9]+}}], [tile_zero_rows]
 
 // The last warpgroup passes the first turn to warpgroup 0, once.
 // CHECK: setmaxnreg.inc.sync.aligned.u32 232;

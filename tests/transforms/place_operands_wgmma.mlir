@@ -206,7 +206,7 @@ func.func @integers(%A: !tile.view<2 x i8>, %B: !tile.view<2 x i8> {tile.unit_st
 
 // So do products of bits, whose words are placed as f32 is for tf32.
 // CHECK-LABEL: func.func @bits
-// CHECK: tile.mma wgmma_b1 k 20 warps(4, 1) %{{.*}}, %{{.*}}, %{{.*}} : !tile.smem<64x32xi32, minor = 1>, <32x48xi32, minor = 0>
+// CHECK: tile.mma wgmma_b1 k 20 warps(4, 1) %{{.*}}, %{{.*}}, %{{.*}} : !tile.smem<64x24xi32, minor = 1, panel = 32>, <24x48xi32, minor = 0, panel = 32>
 func.func @bits(%A: !tile.view<2 x i32>, %B: !tile.view<2 x i32> {tile.unit_stride = 0 : i32}, %C: !tile.view<2 x i32>, %i: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
   %zero = arith.constant dense<0> : tensor<64x40xi32>
   %a = tile.load %A[%i, %i : i32, i32] : !tile.view<2 x i32> -> tensor<64x20xi32>
@@ -512,12 +512,12 @@ func.func @narrowest_panels(%A: !tile.view<2 x bf16>, %B: !tile.view<2 x bf16>, 
 
 // -----
 
-// Rows that need padding get somewhat more where that makes their panels wider: of 40 elements one panel of 64 instead
-// of three of 16, of 72 two instead of five.
+// Rows that need padding lie in wider panels where these are fewer, the last one filled in part: of 40 elements one of
+// 64 instead of three of 16, of 72 two instead of five.
 // CHECK-LABEL: func.func @heads
-// CHECK-DAG: tile.load_shared %arg0{{.*}} box [64, 40] : <2xf16> -> <64x64xf16, minor = 1>
-// CHECK-DAG: tile.load_shared %arg1{{.*}} box [64, 40] : <2xf16> -> <64x64xf16, minor = 1>
-// CHECK-DAG: tile.load_shared %arg2{{.*}} box [64, 72] : <2xf16> -> <64x128xf16, minor = 1>
+// CHECK-DAG: tile.load_shared %arg0{{.*}} box [64, 40] : <2xf16> -> <64x48xf16, minor = 1, panel = 64>
+// CHECK-DAG: tile.load_shared %arg1{{.*}} box [64, 40] : <2xf16> -> <64x48xf16, minor = 1, panel = 64>
+// CHECK-DAG: tile.load_shared %arg2{{.*}} box [64, 72] : <2xf16> -> <64x80xf16, minor = 1, panel = 64>
 // CHECK: tile.mma wgmma_f16 k 40 warps(4, 1)
 // CHECK: tile.mma wgmma_f16 k 64 warps(4, 1) {{.*}} -> tensor<64x72xf32>
 func.func @heads(%Q: !tile.view<2 x f16> {tile.unit_stride = 1 : i32}, %K: !tile.view<2 x f16> {tile.unit_stride = 1 : i32}, %V: !tile.view<2 x f16> {tile.unit_stride = 1 : i32}, %O: !tile.view<2 x f32>, %i: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
@@ -531,5 +531,34 @@ func.func @heads(%Q: !tile.view<2 x f16> {tile.unit_stride = 1 : i32}, %K: !tile
   %p = arith.truncf %s : tensor<64x64xf32> to tensor<64x64xf16>
   %o = tile.dot %p, %v, %none : tensor<64x64xf16>, tensor<64x72xf16> -> tensor<64x72xf32>
   tile.store %o, %O[%i, %i : i32, i32] : tensor<64x72xf32>, !tile.view<2 x f32>
+  return
+}
+
+// -----
+
+// So do rows of bulk copies without padding, if the room is a third of theirs at most: of 112 elements two panels of 64
+// instead of seven of 16, of 80 three of 32 instead of five. Not of 96, whose three panels are as fast as two, nor
+// what threads copy.
+// CHECK-LABEL: func.func @sizes
+// CHECK-DAG: tile.load_shared %arg0{{.*}} -> <64x112xf16, minor = 1, panel = 64>
+// CHECK-DAG: tile.load_shared %arg1{{.*}} -> <64x112xf16, minor = 1>
+// CHECK-DAG: tile.load_shared %arg2{{.*}} -> <64x80xf16, minor = 1, panel = 32>
+// CHECK-DAG: tile.load_shared %arg0{{.*}} -> <64x96xf16, minor = 1>
+func.func @sizes(%Q: !tile.view<2 x f16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}, %K: !tile.view<2 x f16> {tile.unit_stride = 1 : i32}, %V: !tile.view<2 x f16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}, %O: !tile.view<2 x f32>, %i: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %none = arith.constant dense<0.0> : tensor<64x80xf32>
+  %more = arith.constant dense<0.0> : tensor<64x96xf32>
+  %c0 = arith.constant 0 : i32
+  %q = tile.load %Q[%i, %c0 : i32, i32] : !tile.view<2 x f16> -> tensor<64x112xf16>
+  %k = tile.load %K[%i, %c0 : i32, i32] : !tile.view<2 x f16> -> tensor<64x112xf16>
+  %v = tile.load %V[%i, %c0 : i32, i32] : !tile.view<2 x f16> -> tensor<64x80xf16>
+  %w = tile.load %Q[%i, %c0 : i32, i32] : !tile.view<2 x f16> -> tensor<64x96xf16>
+  %t = tile.trans %k, [1, 0] : tensor<64x112xf16> -> tensor<112x64xf16>
+  %s = tile.dot %q, %t, %zero : tensor<64x112xf16>, tensor<112x64xf16> -> tensor<64x64xf32>
+  %p = arith.truncf %s : tensor<64x64xf32> to tensor<64x64xf16>
+  %o = tile.dot %p, %v, %none : tensor<64x64xf16>, tensor<64x80xf16> -> tensor<64x80xf32>
+  %u = tile.dot %p, %w, %more : tensor<64x64xf16>, tensor<64x96xf16> -> tensor<64x96xf32>
+  tile.store %o, %O[%i, %i : i32, i32] : tensor<64x80xf32>, !tile.view<2 x f32>
+  tile.store %u, %O[%i, %i : i32, i32] : tensor<64x96xf32>, !tile.view<2 x f32>
   return
 }

@@ -191,7 +191,7 @@ class BoxFinder {
   std::optional<TmaBox> find(ArrayRef<int64_t> extents, int64_t parts) {
     if (!describes() || !isAligned() || !fitsBuffer() || !sortExtents(extents) || !divideRows(parts))
       return std::nullopt;
-    TmaBox box{type_, {}, {}, positive_, {}, {}, {columnExtents_.begin(), columnExtents_.end()}, {}};
+    TmaBox box{type_, {}, {}, {}, positive_, {}, {}, {columnExtents_.begin(), columnExtents_.end()}, {}};
     if (!origin_->isOfLaunch()) box.made = view_;
     if (rowExtents_.size() > 1) box.rowExtents.assign(rowExtents_.begin(), rowExtents_.end());
     if (origin_->arg) box.map.param = origin_->arg.getArgNumber();
@@ -204,6 +204,11 @@ class BoxFinder {
     const bool atOnce = !columnExtents_.empty() && columnExtents_.front() == perRow_ && perCopy_ == tile_.rows &&
                         parts == 1 && llvm::all_of(columnExtents_, [](int64_t extent) { return extent <= kMaxBoxDim; });
     addDims(box, atOnce);
+    if (tile_.cols % perRow_ != 0) {
+      // Rows of a swizzled copy lie `swizzle` bytes apart however few of them it has.
+      box.narrow = box.map;
+      box.narrow->box[0] = static_cast<uint16_t>(tile_.cols % perRow_);
+    }
     return addCopies(box, atOnce) ? std::optional(box) : std::nullopt;
   }
 
@@ -297,6 +302,7 @@ class BoxFinder {
   /// How many rows a copy has, and which box they are.
   bool divideRows(int64_t parts) {
     const int64_t rows = tile_.rows;
+    if (parts > 1 && tile_.cols % perRow_ != 0) return refuse("copies of the last panel are smaller than the others");
     perCopy_ = isStore_ ? kTmaStoreRows : rowsPerCopy(rows);
     if (!isStore_ && partOf(rowExtents_, rows)) perCopy_ = rows;
     if (perCopy_ && tile_.panels() * (rows / perCopy_) % parts != 0)
@@ -332,7 +338,8 @@ class BoxFinder {
     for (int64_t col = 0; col < (atOnce ? perRow_ : tile_.cols); col += perRow_)
       for (int64_t row = 0; row < tile_.rows; row += perCopy_) {
         const int64_t inPanel = row * (tile_.swizzle ? tile_.swizzle : tile_.pitch);
-        box.copies.push_back({row, col, col / perRow_ * tile_.rows * tile_.swizzle + inPanel});
+        box.copies.push_back(
+            {row, col, col / perRow_ * tile_.rows * tile_.swizzle + inPanel, col + perRow_ > tile_.cols});
         if (box.copies.back().byte % layout::kBulkAlignment != 0)
           return refuse("parts of the box would not start at multiples of " + llvm::Twine(layout::kBulkAlignment) +
                         " bytes in shared memory");

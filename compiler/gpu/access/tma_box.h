@@ -20,11 +20,13 @@ namespace tile::ir {
 /// the dim that is not contiguous.
 struct TmaCopy {
   int64_t row = 0, col = 0, byte = 0;
+  bool isNarrow = false;  ///< of a last panel that the row does not fill: by TmaBox::narrow
 };
 
 struct TmaBox {
   SmemType type;      ///< the box in shared memory, one stage; its `minor` is the dim with unit stride
   TensorMapInfo map;  ///< `param`: the argument's number; `dims` are dims of it, or of a view made in the kernel
+  std::optional<TensorMapInfo> narrow;  ///< the same with rows of the last panel, where that is not filled
   mlir::Value made;   ///< the view, if its tensor map is made in the kernel; null: it comes from the launch
   llvm::SmallVector<unsigned> positive;  ///< arguments that are strides of such a view: copies rely on their being > 0
   std::array<int8_t, 5> dims{};  ///< of the view, in the order of the map: others than the argument's where a view has

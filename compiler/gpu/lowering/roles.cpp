@@ -102,17 +102,19 @@ LogicalResult KernelRoles::readRings(func::FuncOp kernel, int numWarps) {
   return failure(result.wasInterrupted());
 }
 
-size_t KernelRoles::madeMap(const TmaBox& box, Value ring) {
+size_t KernelRoles::mapFor(const TmaBox& box, const TensorMapInfo& map, Value ring) {
+  if (!box.made) return mapOfLaunch(map);
   auto made = box.made.getDefiningOp<MakeViewOp>();
-  auto it = llvm::find_if(made_, [&](const MadeMap& m) { return m.view == made && m.map == box.map; });
-  if (it == made_.end()) it = made_.insert(made_.end(), {made, box.map, {}});
+  auto it = llvm::find_if(made_, [&](const MadeMap& m) { return m.view == made && m.map == map; });
+  if (it == made_.end()) it = made_.insert(made_.end(), {made, map, {}});
   it->rings.insert(ring);
   return static_cast<size_t>(it - made_.begin());
 }
 
-llvm::Value* KernelRoles::mapOf(Emitter& e, Operation* op) const {
+llvm::Value* KernelRoles::mapOf(Emitter& e, Operation* op, const TmaCopy& copy) const {
   const Use& use = uses_.find(op)->second;
-  return use.box.made ? madeMapAddress(e, use.map) : mapParams[use.map];
+  const size_t map = copy.isNarrow ? use.narrow : use.map;
+  return use.box.made ? madeMapAddress(e, map) : mapParams[map];
 }
 
 llvm::Value* KernelRoles::remainderOf(Operation* op) const {
@@ -127,11 +129,16 @@ size_t KernelRoles::mapOfLaunch(const TensorMapInfo& map) {
   return at;
 }
 
-/// Whether the view may end in the middle of the box's rows.
-static bool mayEndWithin(const TmaBox& box, Value view, const Facts& facts) {
-  if (box.map.rank < 2 || box.rowExtents.size() > 1 || !box.columnExtents.empty()) return false;
+/// Whether a loop may copy a box that ends behind the view in every iteration: its rows begin where they do around the
+/// loop, and the view need not end with a whole box. (Of boxes that move with the loop only the last one does: looking
+/// costs more than it brings, 1 % of attention with heads of 64 on an H200.)
+static bool mayRepeatLastRows(TmaLoadOp copy, const TmaBox& box, const Facts& facts) {
+  auto loop = copy->getParentOfType<scf::ForOp>();
+  if (!loop || box.map.rank < 2 || box.rowExtents.size() > 1 || !box.columnExtents.empty() || box.narrow) return false;
+  const int dim = box.dims[1];
   const int64_t rows = box.map.box[1];
-  return rows > 1 && facts.dimDivisibility(view, box.dims[1]) % rows != 0 &&
+  return loop.isDefinedOutsideOfLoop(copy.getIndices()[dim]) && rows > 1 &&
+         facts.dimDivisibility(copy.getView(), dim) % rows != 0 &&
          llvm::all_of(box.copies, [](const TmaCopy& part) { return part.row == 0; });
 }
 
@@ -141,7 +148,7 @@ static bool mayEndWithin(const TmaBox& box, Value view, const Facts& facts) {
 void KernelRoles::addRemainders(func::FuncOp kernel, const Facts& facts) {
   kernel.walk([&](TmaLoadOp copy) {
     Use& use = uses_.find(copy)->second;
-    if (use.box.made || copy->hasAttr(kMulticastAttr) || !mayEndWithin(use.box, copy.getView(), facts)) return;
+    if (use.box.made || copy->hasAttr(kMulticastAttr) || !mayRepeatLastRows(copy, use.box, facts)) return;
     TensorMapInfo map = use.box.map;
     map.remainder = true;
     if (maps_.size() >= kMaxTensorMaps && !llvm::is_contained(maps_, map)) return;
@@ -167,14 +174,10 @@ LogicalResult KernelRoles::readCopies(func::FuncOp kernel, const Facts& facts) {
         return WalkResult::interrupt();
       }
       box->map.tf32 = op->hasAttr(kTf32Attr);
+      if (box->narrow) box->narrow->tf32 = box->map.tf32;
       positive_.insert(box->positive.begin(), box->positive.end());
-      if (box->made) {
-        const size_t map = madeMap(*box, ring);
-        uses_.try_emplace(op, Use{std::move(*box), map});
-        return WalkResult::advance();
-      }
-      const size_t map = mapOfLaunch(box->map);
-      uses_.try_emplace(op, Use{std::move(*box), map});
+      const size_t map = mapFor(*box, box->map, ring), narrow = box->narrow ? mapFor(*box, *box->narrow, ring) : map;
+      uses_.try_emplace(op, Use{std::move(*box), map, narrow});
       return WalkResult::advance();
     };
     if (auto copy = dyn_cast<TmaLoadOp>(op)) {

@@ -48,8 +48,8 @@ class KernelRoles {
   llvm::ArrayRef<RingAllocOp> rings() const { return rings_; }
   const std::vector<TensorMapInfo>& tensorMaps() const { return maps_; }
   const TmaBox& boxOf(mlir::Operation* op) const { return uses_.find(op)->second.box; }
-  /// The tensor map of a tma_load or tma_store: a parameter, or what the producer has written.
-  llvm::Value* mapOf(Emitter& e, mlir::Operation* op) const;
+  /// The tensor map of a copy of a tma_load or tma_store: a parameter, or what the producer has written.
+  llvm::Value* mapOf(Emitter& e, mlir::Operation* op, const TmaCopy& copy) const;
   /// Of a tma_load: the map of the box with which the view ends (TensorMapInfo::remainder); null: it needs none.
   llvm::Value* remainderOf(mlir::Operation* op) const;
   int64_t remainderBytes() const { return remainderBytes_; }  ///< of the largest copy of such a box
@@ -82,10 +82,10 @@ class KernelRoles {
 
   struct Use {
     TmaBox box;
-    size_t map;  ///< index into madeMaps where box.made, else into tensorMaps
+    size_t map, narrow;  ///< indices into madeMaps where box.made, else into tensorMaps
     std::optional<size_t> remainder = {};  ///< index into tensorMaps
   };
-  size_t madeMap(const TmaBox& box, mlir::Value ring);
+  size_t mapFor(const TmaBox& box, const TensorMapInfo& map, mlir::Value ring);
   SpecializeOp specialize_;
   int groups_ = 0, cluster_ = 1;
   llvm::DenseSet<mlir::Value> clustered_;

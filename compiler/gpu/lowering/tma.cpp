@@ -173,10 +173,10 @@ LogicalResult emitTmaLoad(Emitter& e, TmaLoadOp op) {
     return value;
   };
   llvm::Value* policy = l2Policy(e, op.getCache());
-  auto copyWith = [&](llvm::Value* map) {
+  auto copyWith = [&](llvm::function_ref<llvm::Value*(const TmaCopy&)> mapOf) {
     for (size_t i = 0; i < own; ++i) {
       llvm::Value* target = b.CreatePtrAdd(e.scalar(op.getTarget()), constant(i, &TmaCopy::byte));
-      SmallVector<llvm::Value*> args{b.CreateAddrSpaceCast(target, b.getPtrTy(7)), barrier, map};
+      SmallVector<llvm::Value*> args{b.CreateAddrSpaceCast(target, b.getPtrTy(7)), barrier, mapOf(box.copies[i])};
       if (shares > 1)
         args.append(coordinates.at(constant(i, &TmaCopy::row), 0, 0, constant(i, &TmaCopy::col)));
       else
@@ -186,14 +186,15 @@ LogicalResult emitTmaLoad(Emitter& e, TmaLoadOp op) {
       b.CreateIntrinsic(loadIntrinsic(box.map.rank), args);
     }
   };
+  auto ofBox = [&](const TmaCopy& copy) { return e.roles().mapOf(e, op, copy); };
   llvm::Value* remainder = e.roles().remainderOf(op);
-  if (!remainder) return copyWith(e.roles().mapOf(e, op)), success();
+  if (!remainder) return copyWith(ofBox), success();
   const LastRows last(e, op, box);
   emitIf(e, last.isHere(), [&] {
-    copyWith(remainder);
+    copyWith([&](const TmaCopy&) { return remainder; });
     last.fill(e.scalar(op.getTarget()), barrier);
   });
-  emitIf(e, b.CreateNot(last.isHere()), [&] { copyWith(e.roles().mapOf(e, op)); });
+  emitIf(e, b.CreateNot(last.isHere()), [&] { copyWith(ofBox); });
   return success();
 }
 
@@ -227,7 +228,7 @@ LogicalResult emitTmaStore(Emitter& e, TmaStoreOp op) {
   // copied out. So is that of one column of groups in any case.
   const bool whole = tile.cols == shape[1];
   layout::SharedTile part = tile;
-  const bool two = tile.swizzle && tile.panels() % (2 * *across) == 0 && (*across == 1 || !whole);
+  const bool two = tile.swizzle && tile.rowBytes() % (2 * *across * tile.swizzle) == 0 && (*across == 1 || !whole);
   if (two) part.cols /= 2;
   const int64_t own = part.cols / *across;  // columns of a group in a part
   for (int64_t first = 0; first < ownColumns; first += own) {
@@ -251,7 +252,7 @@ LogicalResult emitTmaStore(Emitter& e, TmaStoreOp op) {
         // Group 0's slices: the others' lie a few slices behind, or a few panels.
         if (copy.row % round != 0 || copy.col >= own) continue;
         auto issue = [&] {
-          SmallVector<llvm::Value*> args{b.CreatePtrAdd(panels, e.i32(copy.byte)), e.roles().mapOf(e, op)};
+          SmallVector<llvm::Value*> args{b.CreatePtrAdd(panels, e.i32(copy.byte)), e.roles().mapOf(e, op, copy)};
           args.append(coordinates.at(firstRow, copy.row, first + copy.col, firstColumn));
           args.append({policy ? policy : e.i64(0), b.getInt1(policy)});
           b.CreateIntrinsic(storeIntrinsic(box.map.rank, op.getAdd()), args);

@@ -80,6 +80,13 @@ SmemType inPanels(SmemType type, LoadOp ofRows) {
   return type;
 }
 
+bool OperandSources::isBulk(Value v, int minor) const {
+  auto load = v.getDefiningOp<LoadOp>();
+  auto tile = cast<ShapedType>(v.getType());
+  return load && target_.hasTma && tile.getRank() == 2 &&
+         isBulkLoad(load, SmemType::get(v.getContext(), tile.getShape(), tile.getElementType(), minor, 1), facts_);
+}
+
 bool OperandSources::canFetch(Value v) const {
   Operation* op = v.getDefiningOp();
   LoadOp load = dyn_cast_or_null<LoadOp>(op), ofRows = loadOfRows(v);

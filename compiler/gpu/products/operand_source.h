@@ -23,6 +23,8 @@ class OperandSources {
   bool canFetch(mlir::Value v) const;
   /// The same for what is perhaps another name of its dims.
   bool isCopied(mlir::Value v) const;
+  /// Whether it is a load that bulk copies can make, with neighbours along `minor`.
+  bool isBulk(mlir::Value v, int minor) const;
   /// Dim of the tile whose elements are neighbours in global memory; 1 when nothing is known.
   int fastDim(mlir::Value v) const;
   /// Whether neighbours lie along k, the operand's `kDim`, in shared memory, unless it turns on its way.

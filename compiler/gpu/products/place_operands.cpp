@@ -38,7 +38,7 @@ using SourceKey = std::pair<Value, int>;
 
 struct Source {
   int64_t extent[2] = {0, 0};
-  bool fetched = false;
+  bool fetched = false, isBulk = false;
   bool forWarpgroups = false;  ///< must be swizzled
   int64_t panel = 0;           ///< of a second operand whose columns warpgroups share (SmemType)
   Value smem;                  ///< set by rewriting
@@ -176,6 +176,7 @@ class Placer {
     source.forWarpgroups |= isWgmma(engine);
     for (int d = 0; d < 2; ++d) source.extent[d] = std::max(source.extent[d], extent[d]);
     source.fetched = fetch;
+    source.isBulk = fetch && from.isBulk(value, minor);
     return operand;
   }
 
@@ -193,31 +194,35 @@ class Placer {
     return source.smem;
   }
 
-  /// Bulk copies request each panel of a row. Where rows need padding, more of it may make panels wider and fewer:
-  /// of 40 elements of 16 bits one of 64 instead of three of 16, of 72 two instead of five (H200: attention with such
-  /// heads is 1.03 to 1.4 times as fast). `piece`: elements of 32 bytes, the narrowest panel.
-  static int64_t inWiderPanels(int64_t columns, int64_t piece) {
-    constexpr int64_t kWidest = 4;  // pieces
-    int64_t width = kWidest;
-    while (columns / piece % width != 0) width /= 2;
-    const int64_t wider = llvm::alignTo(columns, kWidest * piece);
-    const bool isFewer = wider / kWidest < columns / width, isLittle = 5 * (wider - columns) <= 3 * columns;
-    return isFewer && isLittle ? wider : columns;
+  /// Bulk copies request each panel of a row, and rows in panels of 32 bytes are limited by requests. Wider ones, of
+  /// which the last is filled in part, make fewer: of 40 elements of 16 bits one instead of three, of 72 and 80 two
+  /// instead of five (H200, cycles for each row of a box: 80 elements 8.2 and 4.8, 112 elements 11.5 and 6.3; not so of
+  /// panels of 64 bytes: 96 elements 5.4 and 5.4). Their room is worth a third of the row, and where rows have padding,
+  /// of which other panels have more, three fifths. `piece`: elements of 32 bytes. 0: as many as divide the row.
+  static int64_t panelOf(int64_t columns, int64_t piece, bool isPadded) {
+    const int64_t pieces = columns / piece;
+    if (pieces < 3 || pieces % 2 == 0) return 0;
+    for (int64_t width : {4, 2}) {
+      const int64_t unused = llvm::alignTo(pieces, width) - pieces;
+      if (isPadded ? 5 * unused <= 3 * pieces : 3 * unused <= pieces) return width * piece;
+    }
+    return 0;
   }
 
   SmemType smemType(Value value, const Source& source, int minor) {
     Type element = cast<ShapedType>(value.getType()).getElementType();
-    int64_t extent[2] = {source.extent[0], source.extent[1]};
+    int64_t extent[2] = {source.extent[0], source.extent[1]}, panel = source.panel;
     // Whole 32-byte pieces of rows, whole groups of 8 rows.
     if (source.forWarpgroups) {
       const int64_t piece = 256 / element.getIntOrFloatBitWidth();
       const bool isPadded = cast<ShapedType>(value.getType()).getDimSize(minor) % piece != 0;
       const bool isBox = source.fetched && (loadOfRows(value) || value.getDefiningOp<LoadOp>());
+      const bool mayPad = isPadded ? isBox : source.isBulk;
       extent[minor] = (extent[minor] + piece - 1) / piece * piece;
-      if (isPadded && isBox && !source.panel) extent[minor] = inWiderPanels(extent[minor], piece);
+      if (mayPad && !panel) panel = panelOf(extent[minor], piece, isPadded);
       extent[1 - minor] = (extent[1 - minor] + 7) / 8 * 8;
     }
-    return SmemType::get(func_.getContext(), extent, element, minor, 1).withPanel(source.panel);
+    return SmemType::get(func_.getContext(), extent, element, minor, 1).withPanel(panel);
   }
 
   Value share(Value value, const Source& source, int minor) {

@@ -116,7 +116,8 @@ uint32_t swizzled(uint32_t address, int bytes) {
 template <class Move>
 void forBox(const SimulatedTensorMap& map, const std::array<int32_t, 5>& at, uint32_t shared, Move move) {
   std::array<uint32_t, 5> i{};
-  for (uint32_t offset = 0; offset < map.boxBytes(); offset += static_cast<uint32_t>(map.elementBytes())) {
+  uint32_t row = 0;
+  for (uint32_t done = 0; done < map.boxBytes(); done += static_cast<uint32_t>(map.elementBytes())) {
     uint64_t address = map.address;
     bool inside = true;
     for (size_t d = 0; d < map.rank; ++d) {
@@ -124,13 +125,15 @@ void forBox(const SimulatedTensorMap& map, const std::array<int32_t, 5>& at, uin
       inside &= index >= 0 && index < map.dims[d];
       address += static_cast<uint64_t>(index) * map.strides[d];
     }
+    const uint32_t offset = row * map.rowPitch() + i[0] * static_cast<uint32_t>(map.elementBytes());
     move(swizzled(shared + offset, map.swizzle), inside ? reinterpret_cast<char*>(address) : nullptr);
     for (size_t d = 0; d < map.rank && ++i[d] == map.box[d]; ++d) i[d] = 0;
+    row += i[0] == 0;
   }
 }
 
 uint32_t boxAddress(const SimulatedTensorMap& map, uint64_t pointer) {
-  uint32_t address = program().shared.address(pointer, map.boxBytes());
+  uint32_t address = program().shared.address(pointer, map.sharedBytes());
   if (address % 128)
     fail("a bulk copy's shared memory is not aligned to 128 bytes: " + program().shared.describe(address));
   return address;
@@ -145,7 +148,7 @@ void startLoad(Program* p, const SimulatedTensorMap& map, const std::array<int32
                uint32_t signal, const std::string& what) {
   checkAlive(*p, "a bulk copy into");
   barrierAt(*p, signal);
-  p->shared.beginWrite(self().thread / 128, to, map.boxBytes(), what);
+  p->shared.beginWrite(self().thread / 128, to, map.sharedBytes(), what);
   const auto address = reinterpret_cast<uint64_t>(&map);
   Machine::MapReads& reads = machine->readsOfMaps[address];
   if (!reads.copies++) std::memcpy(reads.bytes.data(), &map, reads.bytes.size());
@@ -160,7 +163,7 @@ void startLoad(Program* p, const SimulatedTensorMap& map, const std::array<int32
       bits = roundedToTf32(bits);
       std::memcpy(p->shared.at(shared), &bits, sizeof bits);
     });
-    p->shared.endWrite(to, map.boxBytes());
+    p->shared.endWrite(to, map.sharedBytes());
     bytesArrived(*p, signal, map.boxBytes());
   });
 }
@@ -228,11 +231,11 @@ void storeBox(uint64_t source, uint64_t mapPointer, const std::array<int32_t, 5>
   uint32_t from = boxAddress(map, source);
   Program* p = &program();
   std::string what = boxText(add ? "reduction" : "store", at, rank);
-  p->shared.beginRead(self().thread / 128, from, map.boxBytes(), what);
+  p->shared.beginRead(self().thread / 128, from, map.sharedBytes(), what);
   if (!self().openBulk) self().openBulk = std::make_shared<BulkGroup>();
   std::shared_ptr<BulkGroup> group = self().openBulk;
   ++group->reading, ++group->writing;
-  group->sources.emplace_back(from, map.boxBytes());
+  group->sources.emplace_back(from, map.sharedBytes());
   uint64_t queue = machine->nextQueue++;
   auto content = std::make_shared<std::vector<char>>();
   machine->later(queue, what, [=, &map] {

@@ -24,6 +24,9 @@ struct alignas(64) SimulatedTensorMap {
     for (int d = 0; d < rank; ++d) bytes *= box[static_cast<size_t>(d)];
     return bytes;
   }
+  /// In shared memory a row of a swizzled box takes as many bytes as the swizzle, however few it has (seen on an H200).
+  uint32_t rowPitch() const { return swizzle ? swizzle : static_cast<uint32_t>(strides[0]) * box[0]; }
+  uint32_t sharedBytes() const { return boxBytes() / (static_cast<uint32_t>(strides[0]) * box[0]) * rowPitch(); }
   /// Throws std::runtime_error where the driver would refuse. Not an aggregate of its own: fields are set first.
   void check() const;
 };
