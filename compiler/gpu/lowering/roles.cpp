@@ -146,15 +146,22 @@ static bool mayRepeatLastRows(TmaLoadOp copy, const TmaBox& box, const Facts& fa
 // together. (H200: a box of 128 x 64 f16 takes 200 cycles, with one row inside the view 1350; of 16 rows it shows only
 // beside other traffic.)
 void KernelRoles::addRemainders(func::FuncOp kernel, const Facts& facts) {
+  SmallVector<Use*> uses;
   kernel.walk([&](TmaLoadOp copy) {
     Use& use = uses_.find(copy)->second;
-    if (use.box.made || copy->hasAttr(kMulticastAttr) || !mayRepeatLastRows(copy, use.box, facts)) return;
-    TensorMapInfo map = use.box.map;
+    if (!use.box.made && !copy->hasAttr(kMulticastAttr) && mayRepeatLastRows(copy, use.box, facts))
+      uses.push_back(&use);
+  });
+  // Two operands of a product. Of more boxes a producer has no registers to know the ends of.
+  constexpr size_t kMost = 2;
+  if (uses.size() > kMost) return;
+  for (Use* use : uses) {
+    TensorMapInfo map = use->box.map;
     map.remainder = true;
     if (maps_.size() >= kMaxTensorMaps && !llvm::is_contained(maps_, map)) return;
-    use.remainder = mapOfLaunch(map);
-    remainderBytes_ = std::max(remainderBytes_, use.box.bytes() / static_cast<int64_t>(use.box.copies.size()));
-  });
+    use->remainder = mapOfLaunch(map);
+    remainderBytes_ = std::max(remainderBytes_, use->box.bytes() / static_cast<int64_t>(use->box.copies.size()));
+  }
 }
 
 LogicalResult KernelRoles::readCopies(func::FuncOp kernel, const Facts& facts) {
