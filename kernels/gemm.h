@@ -170,8 +170,8 @@ struct GemmSizes {
 /// multiprocessors work on a tile each, round by round, and a last round in parts of K. A smaller tile reads more of A
 /// and B for each multiplication; `rate` is what is left of the largest one's, measured on an H200 with K = 4096 and M,
 /// N of one round of 128 tiles (cycles: 74.9, 39.3, 28.0, 28.9 and 22.0 thousand; 128 x 192 at 3072 to 8192: 0.95 to
-/// 1.00; 192 x 128 at 1000 to 8192: 0.94 to 1.00). 192 rows are for sizes that leave a part of other tiles empty: M = 160
-/// of 14336 x 4096 takes 0.039 ms, as 128 x 256 0.047; M = 300 of 4096 x 14336 0.068 and 0.084.
+/// 1.00; 192 x 128 at 1000 to 8192: 0.94 to 1.00). 192 rows are for sizes that leave a part of other tiles empty: M =
+/// 160 of 14336 x 4096 takes 0.039 ms, as 128 x 256 0.047; M = 300 of 4096 x 14336 0.068 and 0.084.
 inline void choose_warpgroup_tile(GemmConfig& c, const GemmSizes& sizes, const Machine& machine) {
   struct Tile {
     int bm, bn, warps, stages;

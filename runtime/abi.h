@@ -118,7 +118,7 @@ struct TensorMapInfo {
   uint8_t swizzle = 0;     ///< bytes: 0, 32, 64, 128
   bool written = false;    ///< copies go through it to the view; else only from the view
   bool tf32 = false;       ///< f32 arrives rounded to tf32 (the lower 13 bits zero): all that its readers look at
-  /// Of dims[1], copies have what boxes of `box` leave at the end of the view (its size modulo box[1]; nothing: box[1]).
+  /// Of dims[1], copies have what boxes leave at the end of the view: its size modulo box[1], or box[1] if nothing.
   bool remainder = false;
   /// Made views: the address in bytes, `rank` sizes, `rank` strides in elements (`dims` are the view's). Else empty.
   std::vector<SlotSum> made{};

@@ -67,8 +67,8 @@ void printHidden(llvm::raw_ostream& out, const tile::KernelBinary& binary) {
     for (int i = 0; i < map.rank; ++i) out << " " << int(map.dims[i]);
     out << ", box";
     for (int i = 0; i < map.rank; ++i) out << " " << map.box[i];
-    out << ", swizzle " << int(map.swizzle) << (map.tf32 ? ", tf32" : "")
-        << (map.remainder ? ", remainder" : "") << "\n";
+    out << ", swizzle " << int(map.swizzle) << (map.tf32 ? ", tf32" : "") << (map.remainder ? ", remainder" : "")
+        << "\n";
   }
 }
 

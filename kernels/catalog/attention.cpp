@@ -118,6 +118,8 @@ void add_problems(CatalogRow& row) {
     add("f16", Purpose::bench, {{"B", 16}, {"Hq", 32}, {"Sq", 1024}, {"D", 64}, {"causal", causal}});
     add("f16", Purpose::bench, {{"B", 4}, {"Hq", 8}, {"Sq", 4096}, {"D", 256}, {"causal", causal}});
     add("f16", Purpose::bench, {{"B", 4}, {"Hq", 48}, {"Sq", 4096}, {"D", 32}, {"causal", causal}});
+    for (int64_t d : {72, 80, 112})
+      add("f16", Purpose::bench, {{"B", 4}, {"Hq", 16}, {"Sq", 4096}, {"D", d}, {"causal", causal}});
     add("f32", Purpose::bench_host, {{"B", 1}, {"Hq", 8}, {"Sq", 1024}, {"D", 64}, {"causal", causal}});
   }
   add("f16", Purpose::bench_host, {{"B", 1}, {"Hq", 8}, {"Sq", 1024}, {"D", 64}});

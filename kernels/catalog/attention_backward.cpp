@@ -111,6 +111,8 @@ void add_problems(CatalogRow& row, bool deterministic) {
     add("f16", Purpose::bench, {{"B", 4}, {"Hq", 32}, {"Sq", 4096}, {"D", 64}, {"causal", causal}});
     add("f16", Purpose::bench, {{"B", 1}, {"Hq", 32}, {"Sq", 16384}, {"D", 64}, {"causal", causal}});
     add("f16", Purpose::bench, {{"B", 4}, {"Hq", 48}, {"Sq", 4096}, {"D", 32}, {"causal", causal}});  // S0.14
+    for (int64_t d : {72, 80, 112})
+      add("f16", Purpose::bench, {{"B", 4}, {"Hq", 16}, {"Sq", 4096}, {"D", d}, {"causal", causal}});
   }
   for (int64_t d : {64, 128})
     add("f16", Purpose::bench, {{"B", 4}, {"Hq", 2048 / d}, {"Sq", 4096}, {"D", d}, {"causal", 1}, {"dropout", 10}});

@@ -58,7 +58,7 @@ TEST(Roles, LaunchesKnowWhatTheyNeed) {
   EXPECT_TRUE(outcome.binary.persistent);
   EXPECT_FALSE(outcome.binary.uses_tickets);
   EXPECT_EQ(outcome.binary.threads, 384u);
-  EXPECT_EQ(outcome.binary.tensor_maps.size(), 3u);  // two loads, one store
+  EXPECT_EQ(outcome.binary.tensor_maps.size(), 4u);  // two loads, the rows with which a ends, one store
 
   Outcome other = compileFor("sm_80", text);
   ASSERT_EQ(other.error, "");

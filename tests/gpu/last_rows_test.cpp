@@ -1,6 +1,6 @@
 // last_rows_test.cpp - bulk copies of boxes that end behind the view: its last rows by a box of their own and zeros
-// behind them, where they begin at a multiple of the box, else what the hardware makes of them. On the simulated machine
-// against plain loops.
+// behind them, where they begin at a multiple of the box, else what the hardware makes of them. On the simulated
+// machine against plain loops.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,7 +18,8 @@ constexpr int kRows = 64, kDepth = 128, kMost = 3 * kRows;
 /// o[i, j] = sum over k < depth of a[first + i, k] b[j, k], boxes of 64 x `columns`.
 std::string text(int columns, int rowsAreMultipleOf) {
   const std::string view =
-      "!tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>";
+      "!tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, "
+      "1>";
   return kernel("%a: " + view + fmt::format(", tile.dim_multiple_of = array<i32: {}, 1>}}, %b: ", rowsAreMultipleOf) +
                     view + "}, %o: !tile.view<2xf32> {tile.unit_stride = 1 : i32}, %first: i32, %depth: i32",
                 fmt::format(R"(

@@ -176,7 +176,8 @@ void makeKnown(Emitter& e, ArrayRef<size_t> maps) {
 
 }  // namespace
 
-llvm::GlobalVariable* zeroedArray(Emitter& e, llvm::StringRef name, llvm::Type* element, int64_t count, uint64_t align) {
+llvm::GlobalVariable* zeroedArray(Emitter& e, llvm::StringRef name, llvm::Type* element, int64_t count,
+                                  uint64_t align) {
   llvm::Module& module = *e.b.GetInsertBlock()->getModule();
   if (llvm::GlobalVariable* known = module.getNamedGlobal(name)) return known;
   auto* type = llvm::ArrayType::get(element, static_cast<uint64_t>(count));

@@ -82,7 +82,7 @@ class KernelRoles {
 
   struct Use {
     TmaBox box;
-    size_t map, narrow;  ///< indices into madeMaps where box.made, else into tensorMaps
+    size_t map, narrow;                    ///< indices into madeMaps where box.made, else into tensorMaps
     std::optional<size_t> remainder = {};  ///< index into tensorMaps
   };
   size_t mapFor(const TmaBox& box, const TensorMapInfo& map, mlir::Value ring);

@@ -83,7 +83,7 @@ SmemType inPanels(SmemType type, LoadOp ofRows) {
 bool OperandSources::isBulk(Value v, int minor) const {
   auto load = v.getDefiningOp<LoadOp>();
   auto tile = cast<ShapedType>(v.getType());
-  return load && target_.hasTma && tile.getRank() == 2 &&
+  return load && target_.hasTma && tile.getRank() == 2 && !isMadeInKernel(load.getView()) &&
          isBulkLoad(load, SmemType::get(v.getContext(), tile.getShape(), tile.getElementType(), minor, 1), facts_);
 }
 

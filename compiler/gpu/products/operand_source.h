@@ -23,7 +23,7 @@ class OperandSources {
   bool canFetch(mlir::Value v) const;
   /// The same for what is perhaps another name of its dims.
   bool isCopied(mlir::Value v) const;
-  /// Whether it is a load that bulk copies can make, with neighbours along `minor`.
+  /// Whether it is a load that bulk copies can make by a tensor map of the launch, with neighbours along `minor`.
   bool isBulk(mlir::Value v, int minor) const;
   /// Dim of the tile whose elements are neighbours in global memory; 1 when nothing is known.
   int fastDim(mlir::Value v) const;

@@ -189,7 +189,8 @@ void loadBox(uint64_t target, uint64_t barrier, uint64_t mapPointer, const std::
 
 /// Bytes as they are, from global memory into this program.
 void loadBytes(uint64_t target, uint64_t barrier, uint64_t source, uint32_t bytes) {
-  if (target % 16 || source % 16 || bytes % 16 || !bytes) fail(fmt::format("a bulk copy of {} bytes: not in units of 16", bytes));
+  if (target % 16 || source % 16 || bytes % 16 || !bytes)
+    fail(fmt::format("a bulk copy of {} bytes: not in units of 16", bytes));
   Program* p = &program();
   const uint32_t to = p->shared.address(target, bytes), signal = p->shared.address(barrier, 8);
   const std::string what = fmt::format("bulk load of {} bytes of thread {}", bytes, self().thread);
