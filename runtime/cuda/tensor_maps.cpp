@@ -147,7 +147,9 @@ Status TensorMaps::add(size_t index, const uint64_t* key, const Entry*& out) {
   if (const std::string why = describe(m, view_rank, key, empty_, region); !why.empty()) return refusal(index, why);
   uint32_t box[5], ones[5];
   for (size_t d = 0; d < m.rank; ++d) box[d] = m.box[d], ones[d] = 1;
-  if (const uint64_t left = m.remainder ? region.dims[1] % box[1] : 0; left != 0) box[1] = static_cast<uint32_t>(left);
+  // Of the view's own rows, which the kernel goes by: those of a view without elements are not the map's.
+  const uint64_t left = m.remainder ? key[1 + static_cast<size_t>(m.dims[1])] % box[1] : 0;
+  if (left != 0) box[1] = static_cast<uint32_t>(left);
   Entry entry;
   entry.refused = driver_.cuTensorMapEncodeTiled(&entry.map, type_of(m), m.rank,
                                                  reinterpret_cast<void*>(region.address), region.dims, region.strides,

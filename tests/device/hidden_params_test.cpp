@@ -314,6 +314,24 @@ TEST_F(TensorMapTest, ViewsMadeOfArguments) {
   expect_error(device_->load(k), ErrorKind::internal, "tensor map 0: slot 10 of 10");
 }
 
+// Boxes are then of what 8 rows at a time leave at the end, also where the view has no columns.
+TEST_F(TensorMapTest, RemaindersOfRows) {
+  if (maps_encoded() < 0) GTEST_SKIP() << "the fake driver's kernel copies as many rows as the map's box has";
+  KernelBinary k = binary_for(*device_, "copy_boxes");
+  k.tensor_maps[0].remainder = true;
+  module_ = must(device_->load(k));
+  const View y{0, 32, 32, 32};
+  for (const View x : {View{0, 13, 32, 32}, {0, 16, 32, 32}, {0, 3, 32, 32}, {0, 13, 0, 32}, {0, 0, 32, 32}}) {
+    const int64_t left = x.rows % kBoxRows ? x.rows % kBoxRows : kBoxRows;
+    out_ = must(Buffer<float>::from(device_, std::vector<float>(kFloats, -1)));
+    ASSERT_OK(copy(x, y, {1, 4}));
+    std::vector<float> want = expected(x, y, {1, 4}, std::vector<float>(kFloats, -1));
+    for (int64_t r = 0; r < 32; ++r)
+      if (r % kBoxRows >= left) std::fill_n(want.begin() + r * 32, 32, -1.0f);
+    EXPECT_EQ(want, must(out_.to_host())) << x.rows << " x " << x.cols;
+  }
+}
+
 TEST_F(TensorMapTest, WhatNoMapDescribesIsSaid) {
   expect_refused({0, 8, 32, 0}, "stride 0 of dimension 0 (4 bytes per element)");
   expect_refused({1024, 8, 32, -32}, "stride -32 of dimension 0");
