@@ -195,10 +195,11 @@ class Placer {
   }
 
   /// Bulk copies request each panel of a row, and rows in panels of 32 bytes are limited by requests. Wider ones, of
-  /// which the last is filled in part, make fewer: of 40 elements of 16 bits one instead of three, of 72 and 80 two
-  /// instead of five (H200, cycles for each row of a box: 80 elements 8.2 and 4.8, 112 elements 11.5 and 6.3; not so of
-  /// panels of 64 bytes: 96 elements 5.4 and 5.4). Their room is worth a third of the row, and where rows have padding,
-  /// of which other panels have more, three fifths. `piece`: elements of 32 bytes. 0: as many as divide the row.
+  /// which the last is filled in part, make fewer: of 40 elements of 16 bits one instead of three, of 72 two and of 80
+  /// three instead of five (H200, cycles for each row of a box: 80 elements 8.2, in two panels 4.8; 112 elements 11.5
+  /// and 6.3; not so of panels of 64 bytes: 96 elements 5.4 and 5.4). Room that nothing fills may be a third of the
+  /// row, and of rows with padding, whose last request is the slowest, three fifths. `piece`: elements of 32 bytes.
+  /// 0: as many as divide the row.
   static int64_t panelOf(int64_t columns, int64_t piece, bool isPadded) {
     const int64_t pieces = columns / piece;
     if (pieces < 3 || pieces % 2 == 0) return 0;

@@ -1,7 +1,7 @@
-// specialize_padded.cpp - tiles that products read with padding (heads of 72 elements as 128) come by bulk copies, too:
+// specialize_padded.cpp - tiles that products read with padding (heads of 72 elements as 80) come by bulk copies, too:
 // as larger boxes of views that end where the tile does, since what is copied from behind a view's end is zeros.
-// Before: %t = load_shared %v[.., %i, 0] box [64, 72] -> smem<64x128>
-// After:  %w = make_view (%v with at most 72 columns); %t = load_shared %w[.., %i, 0] box [64, 128] -> smem<64x128>
+// Before: %t = load_shared %v[.., %i, 0] box [64, 72] -> smem<64x80>
+// After:  %w = make_view (%v with at most 72 columns); %t = load_shared %w[.., %i, 0] box [64, 80] -> smem<64x80>
 #include <map>
 
 #include "compiler/gpu/access/launch_views.h"
