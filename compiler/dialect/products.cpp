@@ -33,10 +33,14 @@ bool hasProductInLoop(Operation* op) {
       .wasInterrupted();
 }
 
-bool isTransposed(MmaOp op) { return liesAcross(op, op.getB(), 0); }
+bool isTransposed(MmaOp op) {
+  if (liesAcross(op, op.getB(), 0)) return true;
+  const bool isOfHalves = op.getB().getType().getElementType().getIntOrFloatBitWidth() == 16;
+  return op.getEngine() >= Engine::wgmma_f16 && isOfHalves && op.getWarpsM() % 4 != 0;
+}
 
 Value fragmentOperand(MmaOp op) {
-  if (isTransposed(op)) return op.getB();
+  if (liesAcross(op, op.getB(), 0)) return op.getB();
   return liesAcross(op, op.getA(), 1) ? op.getA() : Value();
 }
 

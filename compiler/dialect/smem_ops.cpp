@@ -142,7 +142,10 @@ LogicalResult MmaOp::verify() {
   if (warpgroups && inFours % 4 != 0)
     return emitOpError() << "expects warps along " << (transposed ? "N" : "M")
                          << " in multiples of 4 (warpgroups), found " << inFours;
-  if (auto first = dyn_cast<SmemType>(getA().getType()); transposed && !(first && first.getMinor() == 1))
+  if (transposed && !isa<SmemType>(getA().getType()))
+    return emitOpError() << "computes the transpose, so a must be in shared memory, found " << getA().getType();
+  if (auto first = dyn_cast<SmemType>(getA().getType());
+      transposed && fragmentOperand(*this) && !(first && first.getMinor() == 1))
     return emitOpError() << "reads " << getB().getType() << " through registers, so a must be in shared memory with k "
                          << "minor, found " << getA().getType();
   const bool inRegisters = isa<RankedTensorType>(getA().getType());

@@ -104,7 +104,7 @@ func.func @warpgroups(%a: !tile.smem<64x32xf16, minor = 1>, %b: !tile.smem<32x64
 // -----
 
 func.func @half_a_warpgroup(%a: !tile.smem<64x32xf16, minor = 1>, %b: !tile.smem<32x64xf16, minor = 1>, %c: tensor<64x64xf32>) {
-  // expected-error @+1 {{expects warps along M in multiples of 4 (warpgroups), found 2}}
+  // expected-error @+1 {{expects warps along N in multiples of 4 (warpgroups), found 2}}
   %1 = tile.mma wgmma_f16 k 32 warps(2, 2) %a, %b, %c : !tile.smem<64x32xf16, minor = 1>, !tile.smem<32x64xf16, minor = 1> -> tensor<64x64xf32>
   return
 }

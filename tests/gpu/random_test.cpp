@@ -9,7 +9,7 @@
 #include "tests/gpu/settings.h"
 #include "tests/gpu/simt.h"
 
-namespace tile::testing {
+namespace tile::testing::random_test {
 namespace {
 
 using Shape = std::vector<int64_t>;
@@ -273,4 +273,4 @@ TEST(RandomPrograms, HostAndGpuAgree) {
 }
 
 }  // namespace
-}  // namespace tile::testing
+}  // namespace tile::testing::random_test

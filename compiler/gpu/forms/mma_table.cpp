@@ -133,9 +133,10 @@ layout::Layout accumulatorLayout(MmaOp op) {
   const EngineRow& row = engineRow(op.getEngine());
   if (row.isWgmma) {
     const WarpgroupProduct p = warpgroupProduct(op);
-    if (!fragmentOperand(op)) return layout::wgmmaAccumulator({p.m, p.n}, p.teamsM, p.teamsN, row.n);
-    layout::Layout spread = layout::wgmmaSpreadAccumulator({p.m, p.n}, p.teamsM, p.teamsN, row.operandBits, row.n);
-    return isTransposed(op) ? spread.transposed({1, 0}) : spread;
+    const layout::Layout computed =
+        fragmentOperand(op) ? layout::wgmmaSpreadAccumulator({p.m, p.n}, p.teamsM, p.teamsN, row.operandBits, row.n)
+                            : layout::wgmmaAccumulator({p.m, p.n}, p.teamsM, p.teamsN, row.n);
+    return isTransposed(op) ? computed.transposed({1, 0}) : computed;
   }
   auto shape = cast<RankedTensorType>(op.getAcc().getType()).getShape();
   layout::Shape tile(shape.begin(), shape.end());

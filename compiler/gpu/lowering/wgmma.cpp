@@ -90,14 +90,16 @@ mlir::FailureOr<Descriptor> secondOperand(Emitter& e, MmaOp op, Value* team) {
   return start;
 }
 
-/// The descriptor of a first operand in shared memory for this warpgroup.
-mlir::FailureOr<Descriptor> firstOperand(Emitter& e, MmaOp op, SmemType type, Value* team) {
+/// The descriptor of a first operand in shared memory (a, or b^T) for this warpgroup.
+mlir::FailureOr<Descriptor> firstOperand(Emitter& e, MmaOp op, Value* team) {
   const int64_t teamsM = warpgroupProduct(op).teamsM;
-  auto a = describe(op, type, true);
+  const mlir::Value operand = isTransposed(op) ? mlir::Value(op.getB()) : op.getA();
+  const auto type = mlir::cast<SmemType>(operand.getType());
+  auto a = describe(op, isTransposed(op) ? type.transposed() : type, true);
   if (failed(a)) return mlir::failure();
   if (64 % a->outerUnit() != 0)
     return op.emitOpError() << "expects panels of at most 64 rows of a, found " << a->outerUnit();
-  Descriptor start(e, op.getA(), *a);
+  Descriptor start(e, operand, *a);
   if (teamsM > 1) start.addBytes(e.b.CreateMul(e.b.CreateURem(team, e.i32(teamsM)), e.i32(a->outerBytes(64))));
   return start;
 }
@@ -137,8 +139,8 @@ LogicalResult emitWgmma(Emitter& e, MmaOp op) {
   std::unique_ptr<FirstOperand> inRegisters;
   if (isFragment) {
     inRegisters = operandOfFragments(e, op);
-  } else if (auto type = mlir::dyn_cast<SmemType>(op.getA().getType())) {
-    auto descriptor = firstOperand(e, op, type, team);
+  } else if (mlir::isa<SmemType>(op.getA().getType())) {
+    auto descriptor = firstOperand(e, op, team);
     if (failed(descriptor)) return failure();
     first.emplace(*descriptor);
   } else {

@@ -45,7 +45,7 @@ ProductBehind productBehind(Value value, llvm::DenseSet<Value>& seen) {
   // If threads read fragments of the first operand themselves, accumulators have their rows in another order, and
   // enough neighbours in a thread for ordinary stores.
   if (auto mma = dyn_cast<MmaOp>(op))
-    return isAsyncProduct(op) && !fragmentOperand(mma) ? ProductBehind{mma} : ProductBehind();
+    return isAsyncProduct(op) && !fragmentOperand(mma) && !isTransposed(mma) ? ProductBehind{mma} : ProductBehind();
   if (auto trans = dyn_cast<TransOp>(op)) {
     ProductBehind behind = shape.size() == 2 ? productBehind(trans.getSource(), seen) : ProductBehind();
     behind.transposed = !behind.transposed;
