@@ -104,6 +104,10 @@ TEST(Turned, TilesOfAnyRows) {
   for (const int rows : {24, 40, 72, 80, 96, 160}) check({rows, 128, 8, true, false});
   for (const bool aAlongK : {false, true})
     for (const bool bAlongK : {false, true}) check({80, 64, 4, aAlongK, bAlongK});
+  // Two warpgroups for 64 columns: rows are not divided among them.
+  const Shape narrow{80, 64, 8, false, true};
+  SimtKernel kern(text(narrow), "sm_90a", narrow.warps);
+  EXPECT_EQ(wrongElements(kern, narrow, 80, 64, 5), 0);
 }
 
 }  // namespace

@@ -254,7 +254,9 @@ WarpGrids::WarpGrids(func::FuncOp func, int numWarps, function_ref<EngineChoice(
         return false;
       SmallVector<DotOp> chained = chainedBy(ofWarpgroups);
       if (unasked && !chained.empty()) return false;
-      auto grid = warpgroupGrid(members, numWarps, !chained.empty(), transposed, ofWarpgroups, unitOf);
+      // Units are those of b's columns: the rows of a, which are columns then, stay together.
+      const bool isWhole = unasked || !chained.empty();
+      auto grid = warpgroupGrid(members, numWarps, isWhole, transposed, ofWarpgroups, unitOf);
       if (!grid && !chained.empty()) {
         chained.clear();
         grid = warpgroupGrid(members, numWarps, false, transposed, ofWarpgroups, unitOf);
