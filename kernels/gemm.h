@@ -2,6 +2,7 @@
 #pragma once
 #include <optional>
 
+#include "parts/product_tiles.h"
 #include "parts/shapes.h"
 #include "parts/split_k.h"
 #include "parts/tile_order.h"
@@ -15,6 +16,7 @@ struct GemmConfig {
   int warps = 4;
   int splits = 1;        ///< parts of K that have programs of their own, of tiles that fill no round (split_k.h)
   int cluster = 1;       ///< 2: programs of two tile rows copy their tiles of B together (GPUs with clusters; no splits)
+  int cluster_n = 1;     ///< the same of tile columns, which copy their tiles of A together; not both
   bool trans_a = false;  ///< A is stored [K, M]
   bool trans_b = false;  ///< B is stored [N, K]
   bool use_alpha = false;
@@ -71,12 +73,15 @@ void gemm_program(const GemmConfig& c, const Epilogue& epilogue, Tensor<const TI
   num_warps(c.warps);
   auto num_m = cdiv(D.dim(1), c.BM), num_n = cdiv(D.dim(2), c.BN);
   auto depth = A.dim(c.trans_a ? 1 : 2);
-  programs_per_cluster(c.cluster);
-  const bool pairs = c.cluster > 1;
-  static_check(!pairs || c.splits == 1, "programs of a cluster have whole products, found splits");
+  programs_per_cluster(std::max(c.cluster, c.cluster_n));
+  static_check(c.cluster == 1 || c.cluster_n == 1, "a cluster has tiles of one row or of one column");
+  static_check((c.cluster == 1 && c.cluster_n == 1) || c.splits == 1, "programs of a cluster have whole products, found splits");
   Tile m0, n0, batch, begin = Tile(0), end = Tile(depth);
   std::optional<SplitPart> own;
-  if (pairs) {
+  if (c.cluster_n > 1) {
+    TileIndex at = grouped_order(program_id(1), num_m, cdiv(num_n, c.cluster_n), c.GROUP);
+    m0 = at.m * c.BM, n0 = (at.n * c.cluster_n + program_id(0)) * c.BN, batch = program_id(2);
+  } else if (c.cluster > 1) {
     TileIndex at = grouped_order(program_id(1), cdiv(num_m, c.cluster), num_n, std::max(1, c.GROUP / c.cluster));
     m0 = (at.m * c.cluster + program_id(0)) * c.BM, n0 = at.n * c.BN, batch = program_id(2);
   } else if (c.splits > 1) {
@@ -141,7 +146,8 @@ auto make_gemm_kernel(const char* name, Epilogue epilogue) {
           .grid([](const GemmConfig& c, const auto&, const auto&, const auto&, const auto& d, const auto& parts,
                    int whole, const auto&...) {
             const int64_t rows = cdiv(d.shape[1], c.BM), columns = cdiv(d.shape[2], c.BN);
-            if (c.cluster > 1) return Grid{c.cluster, cdiv(rows, c.cluster) * columns, d.shape[0]};
+            if (c.cluster > 1) return Grid{c.cluster, cdiv<int64_t>(rows, c.cluster) * columns, d.shape[0]};
+            if (c.cluster_n > 1) return Grid{c.cluster_n, rows * cdiv<int64_t>(columns, c.cluster_n), d.shape[0]};
             return c.splits > 1 ? Grid{whole + parts.shape[0]} : Grid{rows * columns, d.shape[0]};
           });
   auto combine = kernel(typed_name((std::string(name) + "_combine").c_str(), dtype_of<TIn>()),
@@ -161,59 +167,12 @@ const auto& gemm_kernel() {
 }
 
 namespace detail {
-/// A product's sizes; k = 0 where K may not be split (or is not known).
-struct GemmSizes {
-  int64_t batch, m, n, k;
-};
-
-/// BM, BN, warps, stages and splits for 16-bit operands on machines with warpgroups: what takes least time when all
-/// multiprocessors work on a tile each, round by round, and a last round in parts of K. A smaller tile reads more of A
-/// and B for each multiplication; `rate` is what is left of the largest one's, measured on an H200 with K = 4096 and M,
-/// N of one round of 128 tiles (cycles: 74.9, 39.3, 28.0, 28.9 and 22.0 thousand; 128 x 192 at 3072 to 8192: 0.95 to
-/// 1.00; 192 x 128 at 1000 to 8192: 0.94 to 1.00). 192 rows are for sizes that leave a part of other tiles empty: M =
-/// 160 of 14336 x 4096 takes 0.039 ms, as 128 x 256 0.047; M = 300 of 4096 x 14336 0.068 and 0.084.
-inline void choose_warpgroup_tile(GemmConfig& c, const GemmSizes& sizes, const Machine& machine) {
-  struct Tile {
-    int bm, bn, warps, stages;
-    double rate;
-  };
-  if (sizes.m <= 16) {  // a decode step: 1.01 to 1.2 times as fast as 64 rows, most of them empty
-    c.BM = 16, c.BN = 128, c.warps = 4, c.stages = 8;
-    return;
-  }
-  static constexpr Tile kTiles[] = {{128, 256, 8, 4, 1.0},  {128, 192, 8, 4, 0.97}, {192, 128, 12, 4, 0.97},
-                                    {128, 128, 8, 6, 0.95}, {128, 64, 8, 6, 0.67},  {64, 128, 4, 6, 0.65},
-                                    {64, 64, 4, 6, 0.43}};
-  constexpr double kPerCycle = 1790;                          // multiply-adds of the largest tile
-  constexpr double kCombine = 3000, kCombinePart = 1000;      // cycles of a second launch, and for each part it adds
-  constexpr double kBytesPerCycle = 830;                      // in which parts are written and read
-  constexpr int64_t kLeastDepth = 800;                        // of K for each part
-  const int64_t k = sizes.k > 0 ? sizes.k : 4096;
-  const bool may_split = sizes.k > 0 && sizes.m > 64;
-  double least = 0;
-  for (const Tile& tile : kTiles) {
-    if (sizes.m <= 64 && tile.bn < 128) continue;  // reading B takes the time: wider rows of it arrive faster
-    const auto area = static_cast<double>(tile.bm * tile.bn);
-    const double whole_tile = area * static_cast<double>(k) / (kPerCycle * tile.rate);
-    const int64_t tiles = sizes.batch * cdiv(sizes.m, tile.bm) * cdiv(sizes.n, tile.bn);
-    const int most = may_split ? static_cast<int>(std::clamp<int64_t>(k / kLeastDepth, 1, 16)) : 1;
-    for (int splits = 1; splits <= most; ++splits) {
-      const SplitCounts counts(tiles, splits, machine.multiprocessors);
-      double time = static_cast<double>(cdiv(counts.whole, machine.multiprocessors)) * whole_tile;
-      if (splits > 1) {
-        if (counts.split == 0) continue;
-        time += static_cast<double>(cdiv(counts.split * splits, machine.multiprocessors)) * whole_tile / splits;
-        time += kCombine + splits * kCombinePart;
-        time += static_cast<double>(counts.split * splits) * area * 4 / kBytesPerCycle;
-      }
-      if (least > 0 && time >= least) continue;
-      least = time;
-      c.BM = tile.bm, c.BN = tile.bn, c.warps = tile.warps, c.stages = tile.stages, c.splits = splits;
-    }
-  }
+/// Whether product_tiles.h knows such products.
+inline bool has_modelled_tiles(DType in, bool along_k, const Machine& machine) {
+  return machine.warpgroups && (size_of(in) == 2 || (size_of(in) == 1 && is_float(in) && along_k));
 }
 
-inline GemmConfig gemm_config_by_size(DType in, bool tf32, const GemmSizes& sizes, const Machine& machine) {
+inline GemmConfig gemm_config_by_size(DType in, bool tf32, ProductSizes sizes, bool along_k, const Machine& machine) {
   const int64_t m = sizes.m, n = sizes.n;
   GemmConfig c;
   c.tf32 = tf32;
@@ -261,8 +220,11 @@ inline GemmConfig gemm_config_by_size(DType in, bool tf32, const GemmSizes& size
     return c;
   }
   c.BK = row, c.warps = 4;
-  if (machine.warpgroups && size_of(in) == 2) {
-    choose_warpgroup_tile(c, sizes, machine);
+  if (has_modelled_tiles(in, along_k, machine)) {
+    sizes.bytes = static_cast<int>(size_of(in));
+    const ProductTile t = warpgroup_tile(sizes, machine);
+    c.BM = t.bm, c.BN = t.bn, c.warps = t.warps, c.stages = t.stages;
+    c.splits = t.splits, c.cluster = t.cluster, c.cluster_n = t.cluster_n;
     return c;
   }
   if (is_float(in) && size_of(in) == 1 && !machine.warpgroups) {
@@ -299,20 +261,23 @@ inline TuningKey gemm_tuning_key(DType in, bool tf32, int64_t m, int64_t n) {
 }
 
 /// Tiles for a problem of this size, tuned ones if there are; flags that describe the problem (transposes with
-/// with_transposes, C, alpha) are left for the caller to set.
-inline GemmConfig default_gemm_config(DType in, bool tf32, int64_t m, int64_t n, const Machine& machine) {
+/// with_transposes, C, alpha) are left for the caller to set. `along_k`: A is [M, K] and B [N, K]; 8-bit floats have
+/// other tiles then.
+inline GemmConfig default_gemm_config(DType in, bool tf32, int64_t m, int64_t n, const Machine& machine,
+                                      bool along_k = false) {
   return tuned("gemm", machine.model, gemm_tuning_key(in, tf32, m, n),
-               detail::gemm_config_by_size(in, tf32, {1, m, n, 0}, machine));
+               detail::gemm_config_by_size(in, tf32, {1, m, n, 0}, along_k, machine));
 }
 
 /// The same for callers with a workspace (of gemm_workspace_bytes): K is split where too few tiles would leave
 /// multiprocessors idle.
 inline GemmConfig split_gemm_config(DType in, bool tf32, int64_t batch, int64_t m, int64_t n, int64_t k,
-                                    const Machine& machine) {
+                                    const Machine& machine, bool along_k = false) {
   GemmConfig c = tuned("gemm", machine.model, gemm_tuning_key(in, tf32, m, n),
-                       detail::gemm_config_by_size(in, tf32, {batch, m, n, k}, machine));
+                       detail::gemm_config_by_size(in, tf32, {batch, m, n, k}, along_k, machine));
   const int64_t tiles = batch * cdiv(m, c.BM) * cdiv(n, c.BN);
-  if (!machine.gpu || c.splits > 1 || tiles == 0 || 2 * tiles > machine.multiprocessors) return c;
+  const bool modelled = detail::has_modelled_tiles(in, along_k, machine) && c.BM > 16;  // with and without parts
+  if (!machine.gpu || modelled || c.splits > 1 || tiles == 0 || 2 * tiles > machine.multiprocessors) return c;
   // Few rows with wide tiles: half as many programs ask for all the memory brings, and leave fewer parts to add.
   const int64_t programs = machine.multiprocessors / (machine.warpgroups && m <= 64 && c.BN >= 128 ? 2 : 1);
   // At least 512 elements of K each: less is dominated by writing and adding the parts.

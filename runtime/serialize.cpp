@@ -320,7 +320,7 @@ Result<KernelBinary> deserialize(std::string_view bytes) {
   k.uses_tickets = r.get_bool();
   k.varies_with_grid = r.get_bool();
   k.cluster = r.get<uint32_t>();
-  if (k.cluster < 1 || k.cluster > 2) r.fail();
+  if (k.cluster > 8 || !std::has_single_bit(k.cluster)) r.fail();
   k.tensor_maps = get_list(r, kLeastTensorMap, get_tensor_map);
   k.debug_sites = get_list(r, kLeastDebugSite, get_debug_site);
   k.buffers = get_list(r, kLeastBuffer, get_buffer);

@@ -34,9 +34,7 @@ bool hasProductInLoop(Operation* op) {
 }
 
 bool isTransposed(MmaOp op) {
-  if (liesAcross(op, op.getB(), 0)) return true;
-  const bool isOfHalves = op.getB().getType().getElementType().getIntOrFloatBitWidth() == 16;
-  return op.getEngine() >= Engine::wgmma_f16 && isOfHalves && op.getWarpsM() % 4 != 0;
+  return liesAcross(op, op.getB(), 0) || (op.getEngine() >= Engine::wgmma_f16 && op.getWarpsM() % 4 != 0);
 }
 
 Value fragmentOperand(MmaOp op) {

@@ -51,7 +51,7 @@ LogicalResult TileDialect::verifyOperationAttribute(Operation* op, NamedAttribut
   if (isa<FunctionOpInterface>(op)) {
     if (name == "tile.kernel") return verifyUnit(op, attr);
     if (name == "tile.num_warps" || name == "tile.programs") return verifyNumber(op, attr, 1, 32);
-    if (name == "tile.cluster") return verifyNumber(op, attr, 1, 2);
+    if (name == "tile.cluster") return verifyNumber(op, attr, 1, 8);
     if (name == "tile.grid") return verifyList(op, attr, -1);
     return verifyName(op, attr, {"tile.kernel", "tile.num_warps", "tile.programs", "tile.cluster", "tile.grid"});
   }

@@ -1,5 +1,7 @@
 // emit_control.cpp - loops, branches, early exits, hints and debugging: the boundary functions around the tracer's
 // frames.
+#include <bit>
+
 #include "dsl/tracing/emit_at.h"
 #include "dsl/tracing/emit_rules.h"
 
@@ -393,7 +395,8 @@ void set_programs(int n, SrcLoc loc) {
 void set_cluster(int n, SrcLoc loc) {
   Tracer* t = Tracer::current();
   if (!t) return;
-  if (n != 1 && n != 2) return t->error("programs_per_cluster must be 1 or 2, found " + std::to_string(n), loc);
+  if (n < 1 || n > 8 || !std::has_single_bit(static_cast<unsigned>(n)))
+    return t->error("programs_per_cluster must be 1, 2, 4 or 8, found " + std::to_string(n), loc);
   t->function()->setAttr("tile.cluster", t->at_end().getI32IntegerAttr(n));
 }
 

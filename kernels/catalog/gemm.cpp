@@ -132,7 +132,7 @@ auto with_types(std::string_view dtype, Fn fn) {
 /// The config of a problem: tiles by its size, flags by what it asks for.
 GemmConfig default_of(const Problem& p, const Machine& machine) {
   GemmConfig c = split_gemm_config(storage_of(p.dtype), p.dtype == "tf32", p.sizes.get("batch", 1), p.sizes["M"],
-                                   p.sizes["N"], p.sizes["K"], machine);
+                                   p.sizes["N"], p.sizes["K"], machine, !p.sizes["ta"] && p.sizes["tb"]);
   c = with_transposes(c, p.sizes["ta"] != 0, p.sizes["tb"] != 0, machine);
   c.use_alpha = p.sizes.get("alpha", 1) != 1, c.use_c = p.sizes["beta"] != 0;
   if (p.sizes["splits"]) c.splits = static_cast<int>(p.sizes["splits"]);

@@ -210,7 +210,7 @@ Status CudaModule::prepare_hidden() {
           fmt::format("kernel '{}': no program of {} threads and {} bytes of shared memory is resident on {}",
                       display_name(info_), info_.threads, info_.shared_bytes, device_->name()));
     concurrent_programs_ = int64_t{resident} * device_->properties().multiprocessors;
-    concurrent_programs_ -= concurrent_programs_ % info_.cluster;
+    if (info_.cluster > 1) concurrent_programs_ = programs_of_clusters(concurrent_programs_);
   }
   if (info_.uses_tickets)
     if (Status s = cuda().tickets().prepare(static_cast<CUstream>(cuda().default_stream().native())); !s) return s;
@@ -243,6 +243,20 @@ int CudaModule::resident_programs() const {
   cuda().driver().cuOccupancyMaxActiveBlocksPerMultiprocessor(&programs, function_, static_cast<int>(info_.threads),
                                                               info_.shared_bytes);
   return programs;
+}
+
+// Programs of a cluster run on multiprocessors side by side, whose number a cluster's size need not divide.
+int64_t CudaModule::programs_of_clusters(int64_t most) const {
+  const int64_t size = info_.cluster;
+  const Driver& d = cuda().driver();
+  int clusters = 0;
+  if (d.cuOccupancyMaxActiveClusters) {
+    const Current current = cuda().current();
+    const auto programs = static_cast<unsigned>(most - most % size);
+    const LaunchConfig config{programs, 1, 1, info_.threads, 1, 1, info_.shared_bytes, nullptr, nullptr, 0};
+    if (d.cuOccupancyMaxActiveClusters(&clusters, function_, &config) != CUDA_SUCCESS) clusters = 0;
+  }
+  return clusters > 0 ? std::min(clusters * size, most) : most - most % size;
 }
 
 }  // namespace tile::cu

@@ -31,6 +31,8 @@ class CudaModule : public Module {
 
  private:
   Status prepare_hidden();
+  /// How many programs run at a time in clusters of info_.cluster; `most` would without them.
+  int64_t programs_of_clusters(int64_t most) const;
   CudaDevice& cuda() const { return static_cast<CudaDevice&>(*device_); }
   CUmodule module_;
   CUfunction function_;

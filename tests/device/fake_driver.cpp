@@ -373,6 +373,12 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunction, in
       static_cast<int>(std::min<size_t>(2048 / static_cast<size_t>(threads), shared ? kSharedOptIn / shared : 32));
   return CUDA_SUCCESS;
 }
+// One cluster at a time, of whatever size: fewer programs than the multiprocessors hold.
+CUresult cuOccupancyMaxActiveClusters(int* clusters, CUfunction, const LaunchConfig* config) {
+  NEED_CONTEXT();
+  if (config->grid_x == 0 || config->block_x == 0) return kInvalidValue;
+  return *clusters = 1, CUDA_SUCCESS;
+}
 CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned threads, unsigned,
                         unsigned, unsigned shared, CUstream stream, void** params, void**) {
   // Now and then a caller is held up here, so that other threads get between what it did before and after.

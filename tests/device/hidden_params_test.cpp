@@ -86,6 +86,24 @@ TEST_F(PersistentTest, GridsThatSplitAClusterAreRefused) {
                "kernel 'work_ids' runs in clusters of 2 programs along x, the grid's x is 3");
 }
 
+// How many clusters run at a time is the driver's to say: their multiprocessors lie side by side.
+TEST_F(PersistentTest, ProgramsOfClustersAreLaunchedInWholeClusters) {
+  KernelBinary k = binary_for(*device_, "work_ids");
+  k.cluster = 4;
+  const auto module = must(device_->load(k));
+  const int64_t most = most_programs(*module), total = 4 * most;
+  std::vector<int32_t> none(static_cast<size_t>(total), 0);
+  Buffer<int32_t> out = must(Buffer<int32_t>::from(device_, none)), programs = must(Buffer<int32_t>::from(device_, none));
+  ASSERT_OK(device_->synchronize());
+  ASSERT_OK(launch_and_wait(stream(), *module, {total}, {slot(out.data()), slot(programs.data())}));
+  const auto got = must(out.to_host()), runs = must(programs.to_host());
+  for (int64_t i = 0; i < total; ++i) ASSERT_EQ(i, got[static_cast<size_t>(i)]);
+  const int64_t launched = std::count(runs.begin(), runs.end(), 1);
+  EXPECT_EQ(0, launched % 4);
+  EXPECT_GE(launched, 4);
+  EXPECT_LE(launched, most);
+}
+
 // A symbol of the module decides (launch_marks.h): such a kernel is launched while the one in front of it ends.
 TEST_F(PersistentTest, KernelsThatWaitForTheirStreamAreLaunchedEarly) {
   KernelBinary waiting = binary_for(*device_, "iota");

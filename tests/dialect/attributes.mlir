@@ -35,8 +35,8 @@ func.func @programs() attributes {tile.programs = 33 : i32} { return }
 
 // -----
 
-// expected-error @+1 {{attribute 'tile.cluster' must be an i32 between 1 and 2, found 4 : i32}}
-func.func @cluster() attributes {tile.cluster = 4 : i32} { return }
+// expected-error @+1 {{attribute 'tile.cluster' must be an i32 between 1 and 8, found 16 : i32}}
+func.func @cluster() attributes {tile.cluster = 16 : i32} { return }
 
 // -----
 

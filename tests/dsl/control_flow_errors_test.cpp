@@ -235,7 +235,7 @@ TEST(Errors, Hints) {
   EXPECT_TRUE(trace_of([](Tensor<float, 1> x) { Tensor<const float, 1> y = x; store(x.ptr() + 1, load(y.ptr())); }).ok());
   EXPECT_TILE_ERROR(__LINE__, "an atomic through a pointer to const elements", [](Ptr<float> p) { Ptr<const float> q = p; atomic_add(q, 1.f); });
   EXPECT_TRUE(trace_of([](Ptr<float> p) { Ptr<const float> q = p; store(p + arange(0, 4), load(q + arange(0, 4))); }).ok());
-  EXPECT_TILE_ERROR(__LINE__, "programs_per_cluster must be 1 or 2, found 4", [] { programs_per_cluster(4); });
+  EXPECT_TILE_ERROR(__LINE__, "programs_per_cluster must be 1, 2, 4 or 8, found 6", [] { programs_per_cluster(6); });
   EXPECT_TILE_ERROR(__LINE__, "device_print takes numbers, found ptr<f32>", [](Ptr<float> p) { device_print("p", p); });
   EXPECT_TILE_ERROR(__LINE__, "the condition of device_assert must be i1", [](I32 n) { device_assert(n, "n"); });
   EXPECT_TILE_ERROR(__LINE__, "assume(false): the condition is known while tracing, and does not hold", [] { assume(1 > 2); });

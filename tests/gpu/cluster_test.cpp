@@ -14,8 +14,8 @@ namespace {
 
 constexpr int kRows = 64, kColumns = 128, kDepth = 32;  ///< of a program's tile, of an iteration
 
-/// C[m, n] = sum over k of A[m, k] B[k, n] for A and B of f16; programs of a pair have tile rows side by side.
-std::string product(int stages, const std::string& bColumn = "%n0") {
+/// C[m, n] = sum over k of A[m, k] B[k, n] for A and B of f16; programs of a cluster have tile rows side by side.
+std::string product(int stages, int cluster = 2, const std::string& bColumn = "%n0") {
   const std::string view =
       "!tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, "
       "tile.stride_multiple_of = array<i32: 8, 1>}";
@@ -42,12 +42,13 @@ std::string product(int stages, const std::string& bColumn = "%n0") {
                   fmt::arg("m", kRows), fmt::arg("n", kColumns), fmt::arg("k", kDepth), fmt::arg("stages", stages),
                   fmt::arg("column", bColumn)));
   const std::string attribute = "attributes {tile.kernel";
-  return text.insert(text.find(attribute) + attribute.size(), ", tile.cluster = 2 : i32, tile.num_warps = 4 : i32");
+  return text.insert(text.find(attribute) + attribute.size(),
+                     fmt::format(", tile.cluster = {} : i32, tile.num_warps = 4 : i32", cluster));
 }
 
-/// Elements that differ from the plain loops', of a grid of pairs x columns.
-int wrongElements(SimtKernel& kern, int pairs, int depth, uint32_t seed) {
-  const int rows = 2 * pairs * kRows, columns = 2 * kColumns - 8, pitch = std::max(depth + 7, 8) / 8 * 8;
+/// Elements that differ from the plain loops', of a grid of programs x columns.
+int wrongElements(SimtKernel& kern, int programs, int depth, uint32_t seed) {
+  const int rows = programs * kRows, columns = 2 * kColumns - 8, pitch = std::max(depth + 7, 8) / 8 * 8;
   std::mt19937 random(7);
   GuardedBuffer a(static_cast<size_t>(rows * pitch) * 2), b(static_cast<size_t>(std::max(depth, 1) * columns) * 2),
       c(static_cast<size_t>(rows * columns) * 4);
@@ -60,7 +61,7 @@ int wrongElements(SimtKernel& kern, int pairs, int depth, uint32_t seed) {
   fill(valuesB, b.as<half>());
   kern.run({slot(a.as<half>()), slot(rows), slot(depth), slot(pitch), 1, slot(b.as<half>()), slot(depth), slot(columns),
             slot(columns), 1, slot(c.as<float>()), slot(rows), slot(columns), slot(columns), 1, slot(depth)},
-           2 * pairs, 2, 1, seed);
+           programs, 2, 1, seed);
   int wrong = 0;
   for (int m = 0; m < rows; ++m)
     for (int n = 0; n < columns; ++n) {
@@ -73,19 +74,20 @@ int wrongElements(SimtKernel& kern, int pairs, int depth, uint32_t seed) {
 }
 
 TEST(Cluster, TripCountsAndSchedules) {
-  for (int stages : {1, 3}) {
-    SimtKernel kern(product(stages));
-    EXPECT_EQ(2u, kern.binary().cluster);
+  for (auto [stages, cluster, clusters] : {std::tuple{1, 2, 3}, {3, 2, 3}, {3, 4, 2}, {2, 8, 1}}) {
+    SimtKernel kern(product(stages, cluster));
+    EXPECT_EQ(static_cast<uint32_t>(cluster), kern.binary().cluster);
     EXPECT_THAT(kern.ptx(), ::testing::AllOf(::testing::HasSubstr(".multicast::cluster"),
-                                             ::testing::HasSubstr(".reqnctapercluster 2")));
-    for (uint32_t seed = 0; seed < 6; ++seed)
+                                             ::testing::HasSubstr(fmt::format(".reqnctapercluster {}", cluster))));
+    for (uint32_t seed = 0; seed < (cluster == 2 ? 6 : 2); ++seed)
       for (int depth : {0, 8, kDepth, (stages - 1) * kDepth, stages * kDepth, (stages + 1) * kDepth, 7 * kDepth - 8})
-        EXPECT_EQ(0, wrongElements(kern, 3, depth, seed)) << stages << " stages, depth " << depth << ", seed " << seed;
+        EXPECT_EQ(0, wrongElements(kern, cluster * clusters, depth, seed))
+            << stages << " stages, " << cluster << " programs, depth " << depth << ", seed " << seed;
   }
 }
 
 TEST(Cluster, WhatDiffersIsNotShared) {
-  SimtKernel kern(product(3, "%shifted"));
+  SimtKernel kern(product(3, 2, "%shifted"));
   EXPECT_EQ(1u, kern.binary().cluster) << "both tiles depend on program_id 0";
   EXPECT_THAT(kern.ptx(), ::testing::Not(::testing::HasSubstr("cluster.sync")));
 }
@@ -97,7 +99,7 @@ std::string faultOf(const std::string& from, const std::string& to) {
   SimtKernel kern(product(2), "sm_90a", 4, [&](std::string& llvm) { replaceAll(llvm, from, to); });
   for (uint32_t seed = 0; seed < 12; ++seed) {
     try {
-      if (wrongElements(kern, 3, 9 * kDepth, seed)) return "wrong result";
+      if (wrongElements(kern, 6, 9 * kDepth, seed)) return "wrong result";
     } catch (const std::runtime_error& error) {
       return error.what();
     }
@@ -106,7 +108,7 @@ std::string faultOf(const std::string& from, const std::string& to) {
 }
 
 TEST(Cluster, AStageGivenBackToOneProgramOnlyIsNoticed) {
-  EXPECT_THAT(faultOf("mapa.shared::cluster.u32 R1, $0, 1", "mapa.shared::cluster.u32 R1, $0, 0"),
+  EXPECT_THAT(faultOf("mapa.shared::cluster.u32 R1, $0, $2", "mapa.shared::cluster.u32 R1, $0, 0"),
               ::testing::AnyOf(::testing::HasSubstr("once too often"), ::testing::HasSubstr("deadlock"),
                                ::testing::HasSubstr("writes")));
 }

@@ -24,12 +24,13 @@ namespace tile::testing {
 
 namespace {
 constexpr size_t kPage = 4096;
-constexpr int kPrograms = 4;  ///< programs of a persistent kernel that run side by side
+constexpr int kPrograms = 4;      ///< programs of a persistent kernel that run side by side,
+constexpr int kMostPrograms = 8;  ///< or those of its cluster
 
 /// Shared memory of program `index`: 32-bit shared pointers reach it, and their low bits are shared addresses.
 char* sharedWindow(int index) {
   static char* const windows = [] {
-    size_t bytes = size_t{kPrograms + 1} * kWindowBytes;
+    size_t bytes = size_t{kMostPrograms + 1} * kWindowBytes;
     void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
     if (p == MAP_FAILED) throw std::runtime_error("no low memory for the simulated shared memory");
     return reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(p) + kWindowBytes - 1) / kWindowBytes * kWindowBytes);
@@ -151,9 +152,9 @@ void SimtKernel::run(std::vector<uint64_t> slots, int gridX, int gridY, int grid
   m.slots = slots.data();
 
   int64_t positions = int64_t{gridX} * gridY * gridZ;
-  const int64_t cluster = binary_.cluster;
+  const int64_t cluster = binary_.cluster, most = std::max<int64_t>(kPrograms / cluster, 1);
   int64_t launched = binary_.persistent
-                         ? std::min<int64_t>(positions, cluster * (1 + m.random() % (kPrograms / binary_.cluster)))
+                         ? std::min<int64_t>(positions, cluster * (1 + static_cast<int64_t>(m.random()) % most))
                          : positions;
   m.grid[0] = binary_.persistent ? static_cast<int>(launched) : gridX;
   m.grid[1] = binary_.persistent ? 1 : gridY;

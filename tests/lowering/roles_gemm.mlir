@@ -13,7 +13,7 @@
 // CHECK-COUNT-5: cp.async.bulk.tensor.2d.shared::cluster
 // CHECK: mbarrier.arrive.expect_tx.shared.b64
 // CHECK: cp.async.bulk.tensor.2d.shared::cluster
-// CHECK: cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [{{%r[0-9]+}}], [tile_zero_rows]
+// CHECK: cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [{{%r[0-9]+}}], [{{%rd[0-9]+}}]
 
 // The last warpgroup passes the first turn to warpgroup 0, once.
 // CHECK: setmaxnreg.inc.sync.aligned.u32 232;

@@ -1,6 +1,8 @@
 // tma_box.cpp - the hardware's rules for tensor maps and bulk tensor copies, as questions about a view and a box.
 #include "compiler/gpu/access/tma_box.h"
 
+#include <numeric>
+
 #include "compiler/abi_params.h"
 #include "compiler/gpu/access/launch_views.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -273,9 +275,8 @@ class BoxFinder {
                     " bytes has gaps in shared memory");
     perRow_ = (tile_.swizzle ? tile_.swizzle : rowBytes) / elementBytes_;
     if (perRow_ > kMaxBoxDim) return refuse("rows of " + llvm::Twine(perRow_) + " elements are longer than a copy");
-    if (isStore_ && rows % kTmaStoreRows != 0)
-      return refuse(llvm::Twine(rows) + " rows are not a multiple of the " + llvm::Twine(kTmaStoreRows) +
-                    " rows a warpgroup stores");
+    if (isStore_ && rows % 8 != 0)
+      return refuse(llvm::Twine(rows) + " rows are not a multiple of the 8 rows of a swizzle pattern");
     return true;
   }
 
@@ -303,10 +304,12 @@ class BoxFinder {
   bool divideRows(int64_t parts) {
     const int64_t rows = tile_.rows;
     if (parts > 1 && tile_.cols % perRow_ != 0) return refuse("copies of the last panel are smaller than the others");
-    perCopy_ = isStore_ ? kTmaStoreRows : rowsPerCopy(rows);
+    perCopy_ = isStore_ && rows % kTmaStoreRows == 0 ? kTmaStoreRows : rowsPerCopy(rows);
     if (!isStore_ && partOf(rowExtents_, rows)) perCopy_ = rows;
-    if (perCopy_ && tile_.panels() * (rows / perCopy_) % parts != 0)
-      perCopy_ = rows % (8 * parts) == 0 ? rowsPerCopy(rows / parts) : 0;
+    if (perCopy_ && tile_.panels() * (rows / perCopy_) % parts != 0) {
+      const int64_t ofPanel = parts / std::gcd(parts, tile_.panels());
+      perCopy_ = rows % (8 * ofPanel) == 0 ? rowsPerCopy(rows / ofPanel) : 0;
+    }
     if (perCopy_ == 0)
       return refuse(llvm::Twine(rows) + " rows do not split into copies of at most " + llvm::Twine(kMaxBoxDim));
     const auto part = partOf(rowExtents_, perCopy_);
@@ -391,14 +394,21 @@ layout::Layout tmaStoreLayout(ArrayRef<int64_t> shape, int numWarps, int columnG
   return layout::wgmmaAccumulator(tile, numWarps / 4 / columnGroups, columnGroups, /*unitN=*/8);
 }
 
+bool isTransposedStore(const layout::Layout& layout, int numWarps) {
+  const int groups = numWarps / 4;
+  return layout.shape()[1] % (kTmaStoreRows * groups) == 0 &&
+         layout == tmaStoreLayout(layout.shape(), numWarps, groups, /*transposed=*/true);
+}
+
 std::optional<int> tmaStoreColumnGroups(const layout::Layout& layout, const layout::SharedTile& staging, int numWarps) {
   if (layout == tmaStoreLayout(layout.shape(), numWarps)) return 1;
   const int groups = numWarps / 4;
-  // Of transposed products a warpgroup has the columns that its rows were.
-  if (layout.shape()[1] == kTmaStoreRows * groups && staging.cols == layout.shape()[1] &&
-      (groups == 1 || (staging.swizzle && staging.rowBytes() / groups % staging.swizzle == 0)) &&
-      layout == tmaStoreLayout(layout.shape(), numWarps, groups, /*transposed=*/true))
-    return groups;
+  if (isTransposedStore(layout, numWarps)) {
+    // A warpgroup has the columns that its rows were, 64 in each round of all warpgroups, and so panels of its own.
+    const int64_t round = kTmaStoreRows * groups, own = staging.rowBytes() / (staging.cols / kTmaStoreRows);
+    const bool apart = staging.cols == kTmaStoreRows || (staging.swizzle && own % staging.swizzle == 0);
+    return staging.cols % round == 0 && apart ? std::optional(groups) : std::nullopt;
+  }
   for (int across = 2; across <= groups; ++across) {
     if (groups % across != 0 || layout.shape()[1] % staging.cols != 0 || !staging.swizzle) continue;
     if (staging.cols % across != 0 || staging.rowBytes() / across % staging.swizzle != 0) continue;

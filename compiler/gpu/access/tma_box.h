@@ -45,7 +45,8 @@ inline constexpr llvm::StringLiteral kBoxAttr = "tile.box";
 /// would truncate, and zeros in the lower bits save power.
 inline constexpr llvm::StringLiteral kTf32Attr = "tile.tf32";
 
-/// Rows of each copy of a store: every warpgroup stores its own slices of 64 rows.
+/// Rows of each copy of a store: every warpgroup stores its own slices of 64 rows. (Of tiles with other rows, transposed
+/// products', a copy has all rows, of the columns that a warpgroup has.)
 inline constexpr int64_t kTmaStoreRows = 64;
 
 /// Whether a box begins at a multiple of 16 bytes along the contiguous dim, which the hardware requires (on an H200 the
@@ -79,6 +80,8 @@ std::optional<TmaBox> tmaBox(LoadSharedOp load, const Facts& facts, std::string*
 /// side by side and the rest along the rows; or those of a transposed product, with all warpgroups side by side.
 layout::Layout tmaStoreLayout(llvm::ArrayRef<int64_t> shape, int numWarps, int columnGroups = 1,
                               bool transposed = false);
+/// Whether it is such a layout of a transposed product.
+bool isTransposedStore(const layout::Layout& layout, int numWarps);
 /// The columnGroups of such a layout. Nullopt: it is none, or the staging buffer does not allow it (warpgroups side by
 /// side need panels of their own).
 std::optional<int> tmaStoreColumnGroups(const layout::Layout& layout, const layout::SharedTile& staging, int numWarps);

@@ -110,11 +110,10 @@ void arrive(Emitter& e, llvm::Value* barrier, llvm::Value* predicate) {
 /// At the barrier with this place in the shared memory of another program of the cluster (or in one's own). No fence of
 /// the cluster's scope: what has been read, products have read, which are over, or a warp's loads, whose values are
 /// here. A .release.cluster is two MEMBARs in every iteration, and halves the speed of a product.
-static void arriveAt(Emitter& e, llvm::Value* barrier, int program, llvm::Value* predicate) {
+static void arriveAt(Emitter& e, llvm::Value* barrier, llvm::Value* program, llvm::Value* predicate) {
   e.inlineAsm(e.b.getVoidTy(),
-              "{.reg .b32 R1; mapa.shared::cluster.u32 R1, $0, " + std::to_string(program) +
-                  "; @$1 mbarrier.arrive.shared::cluster.b64 _, [R1]; }",
-              "r,b,~{memory}", {barrier, predicate});
+              "{.reg .b32 R1; @$1 mapa.shared::cluster.u32 R1, $0, $2; @$1 mbarrier.arrive.shared::cluster.b64 _, [R1]; }",
+              "r,b,r,~{memory}", {barrier, predicate, program});
 }
 
 llvm::Value* ringReserve(Emitter& e, Value ring) {
@@ -195,17 +194,19 @@ void ringRelease(Emitter& e, Value ring, llvm::Value* enable, bool meet) {
     llvm::Value* next = nextSlot(e, ring, slot).first;
     e.b.CreateStore(enable ? e.b.CreateSelect(enable, next, slot) : next, cursor.oldest);
   }
-  llvm::Value* leads = nullptr;
+  // The threads that arrive: one, or in a cluster as many as it has programs, each at another one's barrier.
+  const int programs = e.roles().isClustered(ring) ? e.roles().cluster() : 1;
+  llvm::Value* thread = nullptr;
   if (ring.getDefiningOp<RingAllocOp>().getPerWarp()) {
     e.syncWarp();  // every lane has read
-    leads = e.b.CreateICmpEQ(e.lane(), e.i32(0));
+    thread = e.lane();
   } else {
     if (meet) namedBarrier(e, e.b.CreateAdd(groupIndex(e), e.i32(kGroupBarrier)), kGroupThreads);
-    leads = e.b.CreateICmpEQ(e.b.CreateAnd(e.thread(), e.i32(kGroupThreads - 1)), e.i32(0));
+    thread = e.b.CreateAnd(e.thread(), e.i32(kGroupThreads - 1));
   }
+  llvm::Value* leads = programs == 1 ? e.b.CreateICmpEQ(thread, e.i32(0)) : e.b.CreateICmpULT(thread, e.i32(programs));
   llvm::Value *barrier = emptyBarrier(e, ring, slot), *arrives = e.andAll({leads, enable});
-  if (!e.roles().isClustered(ring)) return arrive(e, barrier, arrives);
-  for (int program = 0; program < e.roles().cluster(); ++program) arriveAt(e, barrier, program, arrives);
+  programs == 1 ? arrive(e, barrier, arrives) : arriveAt(e, barrier, thread, arrives);
 }
 
 }  // namespace tile::ir

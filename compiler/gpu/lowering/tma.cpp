@@ -102,7 +102,12 @@ class LastRows {
     llvm::IRBuilder<>& b = e_.b;
     const layout::SharedTile tile = box_.type.slot();
     const int64_t pitch = tile.swizzle ? tile.swizzle : tile.pitch;
-    llvm::Value* zeros = zeroedArray(e_, "tile_zero_rows", b.getInt8Ty(), e_.roles().remainderBytes(), 128);
+    // From two places: all multiprocessors would read the same one (boxes of 128 rows, 64 of them zeros: 512 cycles with
+    // one place, 387 with two, 476 with eight).
+    const int64_t place = e_.roles().remainderBytes();
+    llvm::Value* zeros = zeroedArray(e_, "tile_zero_rows", b.getInt8Ty(), 2 * place, 128);
+    llvm::Value* multiprocessor = b.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x, {});
+    zeros = b.CreatePtrAdd(zeros, b.CreateMul(b.CreateAnd(multiprocessor, e_.i32(1)), e_.i32(place)));
     llvm::Value* begin = b.CreateMul(left_, e_.i32(pitch));
     llvm::Value* bytes = b.CreateSub(e_.i32(rows_ * pitch), begin);
     for (const TmaCopy& copy : box_.copies) {
@@ -126,12 +131,13 @@ void byIssuer(Emitter& e, llvm::function_ref<void()> body) {
   emitIf(e, firstWarp, [&] { emitIf(e, electThread(e), body); });
 }
 
-/// Of an accumulator over warpgroups side by side the columns first .. first + own - 1 of every group, as an accumulator
-/// with no others.
-std::pair<Regs, layout::Layout> columnsOfGroups(Emitter& e, Value accumulator, int groups, int64_t first, int64_t own) {
+/// Of an accumulator over warpgroups side by side the columns first .. first + own - 1 of every group (of a transposed
+/// one those of all groups that lie there, round by round), as an accumulator with no others.
+std::pair<Regs, layout::Layout> columnsOfGroups(Emitter& e, Value accumulator, int groups, int64_t first, int64_t own,
+                                                bool transposed) {
   const layout::Layout all = e.layoutOf(accumulator);
   const int64_t columns[] = {all.shape()[0], own * groups};
-  layout::Layout part = tmaStoreLayout(columns, e.numWarps(), groups);
+  layout::Layout part = tmaStoreLayout(columns, e.numWarps(), groups, transposed);
   const ArrayRef<llvm::Value*> values = e.regs(accumulator);
   std::map<layout::Coord, int> at;
   for (int reg = 0; reg < all.numRegs(); ++reg) at.try_emplace(all.regCoord(reg), reg);
@@ -222,25 +228,32 @@ LogicalResult emitTmaStore(Emitter& e, TmaStoreOp op) {
   // Even of one warpgroup: where the address is a constant, ptxas takes the work loop around the copy for divergent,
   // and nothing in it stays in uniform registers (descriptors of products, above all).
   llvm::Value* addressRow = groups > 1 ? firstRow : b.CreateMul(e.warpgroup(), e.i32(kTmaStoreRows));
-  llvm::Value* firstColumn = columnGroup ? b.CreateMul(columnGroup, e.i32(ownColumns)) : nullptr;
   const int64_t pitch = tile.swizzle ? tile.swizzle : tile.pitch, round = kTmaStoreRows * down;
   // Staging of some columns only is two buffers where it has an even number of panels: one is filled while the other is
-  // copied out. So is that of one column of groups in any case.
-  const bool whole = tile.cols == shape[1];
+  // copied out. So is that of one column of groups in any case. Of transposed products a group has 64 columns of every
+  // round of all groups, which is a part.
+  const bool transposed = isTransposedStore(e.layoutOf(op.getValue()), e.numWarps());
+  const bool whole = tile.cols == shape[1] && (!transposed || ownColumns == kTmaStoreRows);
   layout::SharedTile part = tile;
-  const bool two = tile.swizzle && tile.rowBytes() % (2 * *across * tile.swizzle) == 0 && (*across == 1 || !whole);
-  if (two) part.cols /= 2;
+  if (transposed) part.cols = kTmaStoreRows * groups;
+  const bool two = transposed ? tile.cols >= 2 * part.cols
+                              : tile.swizzle && tile.rowBytes() % (2 * *across * tile.swizzle) == 0 &&
+                                    (*across == 1 || !whole);
+  if (two && !transposed) part.cols /= 2;
+  llvm::Value* firstColumn = nullptr;
+  if (columnGroup) firstColumn = b.CreateMul(columnGroup, e.i32(transposed ? kTmaStoreRows : ownColumns));
   const int64_t own = part.cols / *across;  // columns of a group in a part
   for (int64_t first = 0; first < ownColumns; first += own) {
     const bool second = two && first / own % 2;
+    const int64_t column = transposed ? first * groups : first;  // group 0's
     llvm::Value* buffer = second ? b.CreatePtrAdd(staging, e.i32(tile.address(0, part.cols))) : staging;
     // What was copied out of this buffer before has been read; then everybody of the group may write.
     waitForReads(e, two ? 1 : 0);
     namedBarrier(e, barrier, kGroupThreads);
-    if (*across == 1 || whole) {
+    if (whole || (*across == 1 && !transposed)) {
       storeTile(e, e.regs(op.getValue()), e.layoutOf(op.getValue()), buffer, part, /*minor=*/1, first);
     } else {
-      const auto [values, layout] = columnsOfGroups(e, op.getValue(), *across, first, own);
+      const auto [values, layout] = columnsOfGroups(e, op.getValue(), *across, column, own, transposed);
       storeTile(e, values, layout, buffer, part, /*minor=*/1);
     }
     fenceAsyncProxy(e);
@@ -253,7 +266,7 @@ LogicalResult emitTmaStore(Emitter& e, TmaStoreOp op) {
         if (copy.row % round != 0 || copy.col >= own) continue;
         auto issue = [&] {
           SmallVector<llvm::Value*> args{b.CreatePtrAdd(panels, e.i32(copy.byte)), e.roles().mapOf(e, op, copy)};
-          args.append(coordinates.at(firstRow, copy.row, first + copy.col, firstColumn));
+          args.append(coordinates.at(firstRow, copy.row, column + copy.col, firstColumn));
           args.append({policy ? policy : e.i64(0), b.getInt1(policy)});
           b.CreateIntrinsic(storeIntrinsic(box.map.rank, op.getAdd()), args);
         };

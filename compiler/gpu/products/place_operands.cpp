@@ -125,6 +125,7 @@ class Placer {
     if (choice.warpgroups && engineRow(*choice.warpgroups).operandBits != 16) {
       const bool a = from.liesAlongK(dot.getA(), 1), b = from.liesAlongK(dot.getB(), 0);
       choice.transposed = a && !b;
+      choice.bothAlongK = a && b;
     }
     choice.widensA = isWidened(dot.getA(), dot.getResult().getType().getDimSize(1)) || isMadeOfLoads(dot.getA());
     // Columns start at a whole panel of the second operand where its elements are neighbours along n, anywhere else.

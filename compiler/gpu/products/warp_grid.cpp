@@ -191,11 +191,15 @@ bool isKeptForLoop(DotOp dot) {
 }
 
 /// Whether warpgroups may compute the transpose of a product whose rows they do not divide: of 16-bit elements, which
-/// they read either way round, in a loop that only multiplies, of as many rows as are worth it.
-bool mayTurn(DotOp dot, Engine engine) {
+/// they read either way round, or of others that lie along k, in a loop that only multiplies, of as many rows as are
+/// worth it.
+bool mayTurn(DotOp dot, const EngineChoice& choice) {
   constexpr int64_t kLeastRows = 24;
   auto loop = dot->getParentOfType<scf::ForOp>();
-  return engineRow(engine).operandBits == 16 && rowsOf(dot) >= kLeastRows && loop && carriesOnlyProducts(loop);
+  const EngineRow& row = engineRow(*choice.warpgroups);
+  const bool eitherWay = row.operandBits == 16 || (choice.bothAlongK && rowsOf(dot) % row.n == 0);
+  return eitherWay && *choice.warpgroups != Engine::wgmma_b1 && rowsOf(dot) >= kLeastRows && loop &&
+         carriesOnlyProducts(loop);
 }
 
 }  // namespace
@@ -249,7 +253,7 @@ WarpGrids::WarpGrids(func::FuncOp func, int numWarps, function_ref<EngineChoice(
       if (!llvm::all_of(members, [&](DotOp dot) {
             const EngineChoice& choice = choices[dot.getOperation()];
             if (!choice.warpgroups) return false;
-            return unasked ? mayTurn(dot, *choice.warpgroups) : choice.transposed || !transposed;
+            return unasked ? mayTurn(dot, choice) : choice.transposed || !transposed;
           }))
         return false;
       SmallVector<DotOp> chained = chainedBy(ofWarpgroups);

@@ -19,6 +19,7 @@ struct EngineChoice {
   /// Warpgroups compute the transposed product, and so divide the columns of this one; or the product itself, with an
   /// operand that turns on its way.
   bool transposed = false;
+  bool bothAlongK = false;  ///< warpgroups: neighbours of both operands lie along k, which either may then be first
   bool widensA = false;     ///< warpgroups: threads widen the first operand and keep it in registers (turn_products.h)
   int columnUnit = 64;  ///< what the columns of a warpgroup must be a multiple of, when several share them
   int narrowUnit = 64;  ///< the same where panels of the second operand may be narrower for it, which costs more copies

@@ -7,6 +7,7 @@
 #include "compiler/analysis/memory_roots.h"
 #include "compiler/dialect/products.h"
 #include "compiler/gpu/access/tma_box.h"
+#include "compiler/gpu/forms/mma_table.h"
 #include "compiler/gpu/roles/specialize.h"
 
 namespace tile::ir {
@@ -17,7 +18,7 @@ namespace {
 /// The asynchronous product that a stored tile is made from.
 struct ProductBehind {
   MmaOp product;
-  bool transposed = false;  ///< the tile is its result's transpose
+  bool transposed = false;  ///< the tile is the transpose of what warpgroups compute (turned products', too)
   explicit operator bool() const { return product != nullptr; }
 };
 
@@ -45,7 +46,7 @@ ProductBehind productBehind(Value value, llvm::DenseSet<Value>& seen) {
   // If threads read fragments of the first operand themselves, accumulators have their rows in another order, and
   // enough neighbours in a thread for ordinary stores.
   if (auto mma = dyn_cast<MmaOp>(op))
-    return isAsyncProduct(op) && !fragmentOperand(mma) && !isTransposed(mma) ? ProductBehind{mma} : ProductBehind();
+    return isAsyncProduct(op) && !fragmentOperand(mma) ? ProductBehind{mma, isTransposed(mma)} : ProductBehind();
   if (auto trans = dyn_cast<TransOp>(op)) {
     ProductBehind behind = shape.size() == 2 ? productBehind(trans.getSource(), seen) : ProductBehind();
     behind.transposed = !behind.transposed;
@@ -192,11 +193,13 @@ std::optional<BulkStore> bulkStoreOf(Operation* op, int numWarps, const Facts& f
   if (!beginsAtUnits(addressOf(op), indices, facts)) return std::nullopt;
   llvm::DenseSet<Value> seen;
   auto [product, transposed] = productBehind(tile, seen);
+  if (!product) return std::nullopt;
+  const WarpgroupProduct computed = warpgroupProduct(product);
   const int along = transposed ? 1 : 0;
-  if (!product || type.getDimSize(along) % (16 * product.getWarpsM()) != 0) return std::nullopt;
-  if (transposed && product.getWarpsN() > 1) return std::nullopt;
+  if (type.getDimSize(along) % (kTmaStoreRows * computed.teamsM) != 0) return std::nullopt;
+  if (transposed && computed.teamsN > 1) return std::nullopt;
 
-  BulkStore store{op, tile, {}, -1, static_cast<int>(transposed ? product.getWarpsM() / 4 : product.getWarpsN())};
+  BulkStore store{op, tile, {}, -1, transposed ? computed.teamsM : computed.teamsN};
   const int64_t rows = type.getDimSize(0), columns = type.getDimSize(1);
   const bool sideBySide = store.columnGroups > 1 || transposed;
   // A tile that leaves in parts waits for each part: in loops it must leave as a whole.
@@ -212,6 +215,12 @@ std::optional<BulkStore> bulkStoreOf(Operation* op, int numWarps, const Facts& f
                stored.getRank() > 2 ? stored.getShape() : ArrayRef<int64_t>()))
       store.columns.push_back(width);
   };
+  if (transposed) {
+    // A part is a round of all warpgroups; of two, one is filled while the other is copied out.
+    for (const int64_t parts : {2, 1})
+      if (const int64_t width = parts * kTmaStoreRows * store.columnGroups; width == columns || !onlyWhole) offer(width);
+    return store;
+  }
   offer(columns);
   for (int64_t width = columns / 64 * 64; width > 0 && !onlyWhole; width -= 64) offer(width);
   for (int64_t width = columns / 8 * 8; width >= 16 && !onlyWhole; width -= 8) offer(width);

@@ -1,0 +1,119 @@
+// product_tiles.h - which tiles a product of 8- or 16-bit floats is computed in by warpgroups: those that the model
+// below says take least time.
+#pragma once
+#include <algorithm>
+
+#include "machine.h"
+#include "split_k.h"
+
+namespace tile::kernels {
+
+/// A product's sizes; k = 0 where K may not be split (or is not known).
+struct ProductSizes {
+  int64_t batch, m, n, k;
+  int bytes = 2;  ///< of an operand's element; of one byte neighbours of both operands lie along K
+};
+
+struct ProductTile {
+  int bm, bn, warps, stages;
+  double rate;  ///< multiply-adds per cycle, of kMostPerCycle
+  int splits = 1, cluster = 1, cluster_n = 1;
+};
+
+namespace detail {
+/// Multiply-adds per cycle of a multiprocessor in one round of 128 tiles with K = 4096 (H200, f16), the largest tile's.
+inline constexpr double kMostPerCycle = 1790;
+inline constexpr double kOfBytes = 1.9;  ///< times as many, of f8
+
+/// What each size reaches of it. Rows that 64 does not divide are columns of the transposed product (they go by 8):
+/// such tiles leave less of the last row of tiles empty (152 x 128 for M = 300, 72 x 64 for M = 72), and 144 x 256
+/// reads less for each multiplication than 128 x 256 (8192 x 8192 x 8192 in 0.97 of the time).
+inline constexpr ProductTile kProductTiles[] = {
+    {128, 256, 8, 4, 1.0},   {128, 192, 8, 4, .97},   {192, 128, 12, 4, .97}, {128, 128, 8, 6, .95},
+    {64, 128, 4, 6, .724},   {128, 64, 8, 6, .67},    {64, 64, 4, 6, .445},   {32, 128, 4, 6, .456},
+    {32, 64, 4, 8, .27},     {40, 128, 4, 8, .54},    {72, 64, 4, 8, .47},    {72, 128, 8, 6, .767},
+    {80, 64, 4, 8, .492},    {80, 128, 8, 6, .819},   {80, 256, 8, 4, .951},  {96, 64, 4, 8, .504},
+    {96, 128, 8, 6, .876},   {96, 256, 8, 4, .975},   {104, 256, 8, 4, .98},  {112, 64, 4, 7, .523},
+    {112, 128, 8, 6, .878},  {112, 256, 8, 4, .99},   {120, 256, 8, 4, .99},  {144, 64, 4, 7, .527},
+    {144, 128, 8, 5, .959},  {144, 192, 12, 3, .981}, {144, 256, 8, 3, .995}, {152, 128, 8, 5, .949},
+    {152, 256, 8, 3, .995},  {160, 256, 8, 3, .995},  {160, 64, 4, 6, .535},  {160, 128, 8, 5, .957},
+    {160, 192, 12, 3, .987}, {176, 192, 12, 3, .995},
+};
+
+/// Cycles that a product takes in these tiles. The multiprocessors work on a tile each, round by round; a round takes
+/// as long as its multiply-adds, as what all of them read from the L2 cache, or as what one of them reads, whichever is
+/// longest. The constants are those with which the model chooses best among 25,000 measurements of 430 products (H200,
+/// f16, both orders of B; M of 17 to 5700, N of 512 to 28672, K of 512 to 14336, also such that lines of 128 bytes do
+/// not divide rows): what it chooses takes 1.04 times as long as the fastest that was measured of each (geometric
+/// mean). Half of the products were enough to find them: with the other half 1.05. Of 400 other products what it
+/// chooses takes 0.88 times as long as cuBLAS (before there was a model, 0.96), at M over 2048 1.01 times (1.07). Of f8
+/// (9,500 measurements of 224 products) what it chooses takes 1.03 times as long as the fastest, 0.84 times as long as
+/// what was chosen before.
+inline double cycles_of(const ProductTile& t, const ProductSizes& s, int64_t k, int multiprocessors) {
+  constexpr double kAllRead = 6400, kOneReads = 63;  // bytes per cycle
+  constexpr double kRagged = 1.15;     // rows of copies that end behind a matrix take longer (lowering/tma.cpp)
+  constexpr double kLines = 1.57;      // and so do rows that begin within a line of the cache
+  constexpr double kStores = .077;     // cycles for each element of the last tile
+  constexpr double kMeet = 1500;       // cycles that a cluster's programs wait for each other, before and behind
+  constexpr double kSecond = 2300;     // cycles of the launch that adds parts,
+  constexpr double kSecondPart = 220;  // and for each part of a tile
+  constexpr double kPartBytes = 530;   // per cycle, of parts written and read
+  const int64_t rows = cdiv(s.m, int64_t{t.bm}), columns = cdiv(s.n, int64_t{t.bn}), tiles = s.batch * rows * columns;
+  // Clusters of four leave some multiprocessors idle, whose number by groups they do not divide.
+  const int64_t machine = t.cluster_n > 2 ? multiprocessors * 10 / 11 : multiprocessors;
+  const double ragged = s.m % t.bm != 0 ? kRagged : 1;
+  // B's rows have K or N elements.
+  const int64_t line = 128 / s.bytes;
+  const bool across = s.bytes > 1 && s.n % line != 0;
+  const double reads_a = ragged * s.bytes * t.bm * (k % line != 0 ? kLines : 1);
+  const double reads_b = ragged * s.bytes * t.bn * (k % line != 0 || across ? kLines : 1);
+  const double shared = reads_a / t.cluster_n + reads_b / t.cluster;
+  const double area = double(t.bm) * t.bn;
+  const double rate = kMostPerCycle * (s.bytes == 1 ? kOfBytes : 1) * t.rate;
+  const double alone = std::max(area / rate, (reads_a + reads_b) / kOneReads);
+  auto rounds = [&](int64_t programs, double depth) {
+    auto round = [&](int64_t running) { return depth * std::max(alone, double(running) * shared / kAllRead); };
+    const int64_t rest = programs % machine;
+    return double(programs / machine) * round(machine) + (rest ? round(rest) : 0);
+  };
+  const auto depth = double(k);
+  if (t.splits == 1) return rounds(tiles, depth) + area * kStores + (t.cluster * t.cluster_n > 1 ? kMeet : 0);
+  const SplitCounts counts(tiles, t.splits, multiprocessors);
+  const auto parts = double(counts.split * t.splits);
+  return rounds(counts.whole, depth) + rounds(counts.split * t.splits, depth / t.splits) + kSecond +
+         kSecondPart * t.splits + parts * double(std::min<int64_t>(t.bm, s.m)) * t.bn * 4 / kPartBytes;
+}
+}  // namespace detail
+
+/// The tile that takes least time by the model, with parts of K or a cluster where those help.
+inline ProductTile warpgroup_tile(const ProductSizes& sizes, const Machine& machine) {
+  // A decode step: 1.01 to 1.2 times as fast as 64 rows, most of them empty.
+  if (sizes.m <= 16 && sizes.bytes == 2) return {16, 128, 4, 8, 0};
+  constexpr int64_t kLeastDepth = 400, kMostSplits = 10;  // of K for each part
+  const int64_t k = sizes.k > 0 ? sizes.k : 4096;
+  const int most = static_cast<int>(std::clamp<int64_t>(sizes.k / kLeastDepth, 1, kMostSplits));
+  ProductTile best{};
+  double least = 0;
+  auto consider = [&](const ProductTile& tile) {
+    const double cycles = detail::cycles_of(tile, sizes, k, machine.multiprocessors);
+    // Between nearly equal ones the plain one.
+    const double doubt = tile.cluster * tile.cluster_n * tile.splits > 1 ? 1.01 : 1;
+    if (least == 0 || cycles * doubt < least) least = cycles * doubt, best = tile;
+  };
+  for (ProductTile tile : detail::kProductTiles) {
+    const int64_t rows = cdiv(sizes.m, int64_t{tile.bm}), columns = cdiv(sizes.n, int64_t{tile.bn});
+    const int64_t tiles = sizes.batch * rows * columns;
+    consider(tile);
+    if (rows % 2 == 0) tile.cluster = 2, consider(tile), tile.cluster = 1;
+    // Programs of a cluster copy equal parts of whole tiles, of whole rows of a swizzle pattern (8).
+    const bool divides = sizes.m % tile.bm == 0 && tile.bm % 32 == 0 && columns % 4 == 0;
+    if (divides) tile.cluster_n = 4, consider(tile), tile.cluster_n = 1;
+    const int64_t rest = tiles % machine.multiprocessors;
+    // More parts than multiprocessors only where there are no whole tiles beside them.
+    const int64_t room = machine.multiprocessors * (rest == tiles ? 2 : 1);
+    for (tile.splits = 2; tile.splits <= most && rest > 0 && rest * tile.splits <= room; ++tile.splits) consider(tile);
+  }
+  return best;
+}
+
+}  // namespace tile::kernels
