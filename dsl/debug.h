@@ -27,10 +27,10 @@ inline void num_warps(int n, SrcLoc loc = SrcLoc::current()) { detail::set_num_w
 /// Programs (1 to 32) whose registers shall fit a multiprocessor of a GPU at a time: fewer registers for each thread,
 /// more programs that hide each other's latencies. Without it a thread takes what makes it fastest alone.
 inline void programs_per_multiprocessor(int n, SrcLoc loc = SrcLoc::current()) { detail::set_programs(n, loc); }
-/// With n = 2, 4 or 8, programs n i .. n i + n - 1 along axis 0 run side by side on GPUs with clusters (sm_90), and tiles
-/// that loops with products load at indices that do not depend on program_id(0) are copied once for all of them: each
-/// program copies one of n parts to all. Then the grid's x must be a multiple of n. Other machines, and kernels in which
-/// nothing is shared, ignore it.
+/// With n = 2, 4 or 8, programs n i .. n i + n - 1 along axis 0 run side by side on GPUs with clusters (sm_90), and
+/// tiles that loops with products load at indices that do not depend on program_id(0) are copied once for all of them:
+/// each program copies one of n parts to all. Then the grid's x must be a multiple of n. Other machines, and kernels in
+/// which nothing is shared, ignore it.
 inline void programs_per_cluster(int n, SrcLoc loc = SrcLoc::current()) { detail::set_cluster(n, loc); }
 
 }  // namespace tile

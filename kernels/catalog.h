@@ -39,7 +39,13 @@ class Fields {
 };
 
 /// What a problem is for: ordinary and special cases of the numeric tests, timing on a GPU, timing on the host.
-enum class Purpose : uint8_t { test, edge, bench, bench_host };
+enum class Purpose : uint8_t {
+  test,
+  edge,
+  bench,
+  bench_host,
+  build  ///< of a size that has another configuration: the gate compiles it, nobody runs it
+};
 
 /// One thing to compute: element type ("f16", "tf32", "i8", ...) and sizes; absent sizes have the row's defaults.
 struct Problem {

@@ -1,6 +1,7 @@
 // gated_gemm.h - D = gate(A G) * (A U): the first half of a gated feed-forward block (Shazeer 2020), both products in
 // one pass over A.
 #pragma once
+#include "parts/product_tiles.h"
 #include "parts/shapes.h"
 #include "parts/tile_order.h"
 
@@ -49,15 +50,20 @@ const auto& gated_gemm_kernel() {
   return k;
 }
 
-inline GatedGemmConfig default_gated_gemm_config(int64_t m, int64_t n, const Machine& machine) {
+/// `k` = 0: not known.
+inline GatedGemmConfig default_gated_gemm_config(int64_t m, int64_t n, const Machine& machine, int64_t k = 0) {
   GatedGemmConfig c;
   if (!machine.gpu) {
     c.BK = 128, c.GROUP = 1, c.stages = 1, c.warps = 1;
     return c;
   }
   // Two accumulators: half the columns of a plain product's tile.
+  if (machine.warpgroups) {
+    const ProductTile t = warpgroup_tile({.batch = 1, .m = m, .n = n, .k = k, .beside = 2}, machine);
+    c.BM = t.bm, c.BN = t.bn / 2, c.warps = t.warps, c.stages = t.stages;
+    return c;
+  }
   if (cdiv(m, c.BM) * cdiv(n, c.BN) < machine.multiprocessors) c.BM = 64, c.BN = 64, c.warps = 4;
-  if (machine.warpgroups && c.BM == 128) c.stages = 4;
   return c;
 }
 
@@ -75,7 +81,7 @@ Status gated_gemm(StreamAt stream, Input<T, 2> A, Input<T, 2> G, Input<T, 2> U, 
 template <class T>
 Status gated_gemm(StreamAt stream, Input<T, 2> A, Input<T, 2> G, Input<T, 2> U, TensorView<T, 2> D,
                   Gate gate = Gate::silu) {
-  GatedGemmConfig c = default_gated_gemm_config(D.shape[0], D.shape[1], Machine::of(stream));
+  GatedGemmConfig c = default_gated_gemm_config(D.shape[0], D.shape[1], Machine::of(stream), A.shape[1]);
   c.gate = gate;
   return gated_gemm<T>(stream, A, G, U, D, c);
 }

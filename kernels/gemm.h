@@ -15,7 +15,7 @@ struct GemmConfig {
   int stages = 3;
   int warps = 4;
   int splits = 1;        ///< parts of K that have programs of their own, of tiles that fill no round (split_k.h)
-  int cluster = 1;       ///< 2: programs of two tile rows copy their tiles of B together (GPUs with clusters; no splits)
+  int cluster = 1;  ///< programs of 2, 4 or 8 tile rows copy their tiles of B together (GPUs with clusters; no splits)
   int cluster_n = 1;     ///< the same of tile columns, which copy their tiles of A together; not both
   bool trans_a = false;  ///< A is stored [K, M]
   bool trans_b = false;  ///< B is stored [N, K]
@@ -65,7 +65,7 @@ inline GemmCorner gemm_corner(const GemmConfig& c, const Tile& tile, const Tile&
 /// operands accumulate in i32, f64 in f64, all others in f32. With config.splits > 1 PARTS [slot, at most BM, BN] gets
 /// the parts of the tiles that are split, and `whole` tiles are not (split_k.h). Grid {ceil(M / BM) * ceil(N / BN),
 /// batch}; with splits {whole + splits * (all tiles - whole)}; with config.cluster {cluster, ceil(M / BM / cluster) *
-/// ceil(N / BN), batch}, the cluster's programs on tile rows side by side.
+/// ceil(N / BN), batch}, the cluster's programs on tile rows side by side; with config.cluster_n on tile columns.
 template <class TIn, class TOut, class Epilogue>
 void gemm_program(const GemmConfig& c, const Epilogue& epilogue, Tensor<const TIn, 3> A, Tensor<const TIn, 3> B,
                   Tensor<const TOut, 3> C, Tensor<TOut, 3> D, Tensor<GemmSum<TIn>, 3> PARTS,
@@ -75,7 +75,8 @@ void gemm_program(const GemmConfig& c, const Epilogue& epilogue, Tensor<const TI
   auto depth = A.dim(c.trans_a ? 1 : 2);
   programs_per_cluster(std::max(c.cluster, c.cluster_n));
   static_check(c.cluster == 1 || c.cluster_n == 1, "a cluster has tiles of one row or of one column");
-  static_check((c.cluster == 1 && c.cluster_n == 1) || c.splits == 1, "programs of a cluster have whole products, found splits");
+  static_check((c.cluster == 1 && c.cluster_n == 1) || c.splits == 1,
+               "programs of a cluster have whole products, found splits");
   Tile m0, n0, batch, begin = Tile(0), end = Tile(depth);
   std::optional<SplitPart> own;
   if (c.cluster_n > 1) {

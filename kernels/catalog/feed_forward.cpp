@@ -244,13 +244,17 @@ CatalogRow gated_gemm_row() {
     row.problems.push_back({d, {{"M", 1}, {"N", 1}, {"K", 1}}, Purpose::edge});
     row.problems.push_back({d, {{"M", 33}, {"N", 77}, {"K", 45}, {"gap", 3}}, Purpose::edge});
   }
-  row.problems.push_back({"f16", {{"M", 4096}, {"N", 8192}, {"K", 4096}}, Purpose::bench});
+  for (int64_t m : {72, 300, 4096})
+    row.problems.push_back({"f16", {{"M", m}, {"N", 8192}, {"K", 4096}}, Purpose::bench});
+  for (int64_t m : kRowsOfAllTiles)
+    for (int64_t n : {1024, 4096, 14336})
+      row.problems.push_back({"f16", {{"M", m}, {"N", n}, {"K", 4096}}, Purpose::build});
   row.problems.push_back({"f16", {{"M", 256}, {"N", 1024}, {"K", 1024}}, Purpose::bench_host});
   row.kernel = [](std::string_view d) -> const AnyKernel* {
     return with_half_type(d, [](auto t) -> const AnyKernel* { return &gated_gemm_kernel<decltype(t)>(); });
   };
   row.default_config = [](const Problem& p, const Machine& machine) {
-    GatedGemmConfig c = default_gated_gemm_config(p.sizes["M"], p.sizes["N"], machine);
+    GatedGemmConfig c = default_gated_gemm_config(p.sizes["M"], p.sizes["N"], machine, p.sizes["K"]);
     c.gate = static_cast<Gate>(p.sizes["gate"]);
     return gated_gemm_kernel<half>().words(c);
   };

@@ -211,6 +211,16 @@ CatalogRow gemm_row() {
   for (int64_t n : {2048, 4096, 8192, 16384}) row.problems.push_back({"bf16", {{"M", n}, {"N", n}, {"K", n}}, Purpose::bench});
   row.problems.push_back({"f16", {{"M", 4096}, {"N", 4096}, {"K", 4096}, {"tb", 1}}, Purpose::bench});
   for (int64_t m : {16, 160, 300}) row.problems.push_back({"f16", {{"M", m}, {"N", 4096}, {"K", 14336}}, Purpose::bench});
+  for (int64_t m : {72, 128, 600}) {
+    row.problems.push_back({"f16", {{"M", m}, {"N", 14336}, {"K", 4096}, {"tb", 1}}, Purpose::bench});
+    row.problems.push_back({"f8e4m3", {{"M", m}, {"N", 14336}, {"K", 4096}, {"tb", 1}}, Purpose::bench});
+  }
+  for (int64_t m : kRowsOfAllTiles)
+    for (int64_t n : {1024, 4096, 14336}) {
+      for (int64_t tb : {0, 1})
+        row.problems.push_back({"f16", {{"M", m}, {"N", n}, {"K", 4096}, {"tb", tb}}, Purpose::build});
+      row.problems.push_back({"f8e4m3", {{"M", m}, {"N", n}, {"K", 4096}, {"tb", 1}}, Purpose::build});
+    }
   for (int64_t n : {4096, 8192})
     row.problems.push_back({"f8e4m3", {{"M", n}, {"N", n}, {"K", n}, {"tb", 1}}, Purpose::bench});
   row.problems.push_back({"tf32", {{"M", 4096}, {"N", 4096}, {"K", 4096}, {"tb", 1}}, Purpose::bench});

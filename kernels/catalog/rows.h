@@ -4,6 +4,11 @@
 
 namespace tile::kernels {
 
+/// Rows of products that between them have all tiles of parts/product_tiles.h.
+inline constexpr int64_t kRowsOfAllTiles[] = {
+    17,  24,  40,  64,  72,  80,  96,  104, 112,  120,  128,  144,  152,  160,  176,  192,  208,  224,  240,  256, 300,
+    336, 400, 456, 512, 600, 700, 800, 900, 1000, 1040, 1200, 1300, 1500, 1700, 2000, 2400, 3000, 4096, 5120, 8192};
+
 CatalogRow vector_add_row();
 CatalogRow softmax_row();
 CatalogRow row_reduction_row();

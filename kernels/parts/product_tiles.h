@@ -12,6 +12,8 @@ namespace tile::kernels {
 struct ProductSizes {
   int64_t batch, m, n, k;
   int bytes = 2;  ///< of an operand's element; of one byte neighbours of both operands lie along K
+  int beside =
+      1;  ///< products of the same A, of N columns each, that share a tile: `bn` has the columns of all of them
 };
 
 struct ProductTile {
@@ -85,24 +87,43 @@ inline double cycles_of(const ProductTile& t, const ProductSizes& s, int64_t k, 
 }
 }  // namespace detail
 
-/// The tile that takes least time by the model, with parts of K or a cluster where those help.
+namespace detail {
+/// Whether warpgroups share every one of the products as they would a single one. Sets the tile's warps.
+inline bool takes_beside(ProductTile& tile, int products) {
+  const int columns = tile.bn / products;
+  if (tile.bm % 64 == 0) return columns >= 64 && columns % 8 == 0;
+  if (columns % 64 != 0) return false;
+  tile.warps = std::min(tile.warps, columns / 16);  // turned: 64 columns for each warpgroup
+  return true;
+}
+}  // namespace detail
+
+/// The tile that takes least time by the model, with parts of K or a cluster where those help (not of products beside
+/// each other).
 inline ProductTile warpgroup_tile(const ProductSizes& sizes, const Machine& machine) {
   // A decode step: 1.01 to 1.2 times as fast as 64 rows, most of them empty.
-  if (sizes.m <= 16 && sizes.bytes == 2) return {16, 128, 4, 8, 0};
+  if (sizes.m <= 16 && sizes.bytes == 2 && sizes.beside == 1) return {16, 128, 4, 8, 0};
   constexpr int64_t kLeastDepth = 400, kMostSplits = 10;  // of K for each part
   const int64_t k = sizes.k > 0 ? sizes.k : 4096;
   const int most = static_cast<int>(std::clamp<int64_t>(sizes.k / kLeastDepth, 1, kMostSplits));
   ProductTile best{};
   double least = 0;
+  ProductSizes all = sizes;
+  all.n *= sizes.beside;
   auto consider = [&](const ProductTile& tile) {
-    const double cycles = detail::cycles_of(tile, sizes, k, machine.multiprocessors);
+    const double cycles = detail::cycles_of(tile, all, k, machine.multiprocessors);
     // Between nearly equal ones the plain one.
     const double doubt = tile.cluster * tile.cluster_n * tile.splits > 1 ? 1.01 : 1;
     if (least == 0 || cycles * doubt < least) least = cycles * doubt, best = tile;
   };
   for (ProductTile tile : detail::kProductTiles) {
+    if (sizes.m <= 64 && tile.bm > 64) continue;  // never the fastest there
     const int64_t rows = cdiv(sizes.m, int64_t{tile.bm}), columns = cdiv(sizes.n, int64_t{tile.bn});
     const int64_t tiles = sizes.batch * rows * columns;
+    if (sizes.beside > 1) {
+      if (detail::takes_beside(tile, sizes.beside)) consider(tile);
+      continue;
+    }
     consider(tile);
     if (rows % 2 == 0) tile.cluster = 2, consider(tile), tile.cluster = 1;
     // Programs of a cluster copy equal parts of whole tiles, of whole rows of a swizzle pattern (8).

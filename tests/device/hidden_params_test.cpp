@@ -93,7 +93,8 @@ TEST_F(PersistentTest, ProgramsOfClustersAreLaunchedInWholeClusters) {
   const auto module = must(device_->load(k));
   const int64_t most = most_programs(*module), total = 4 * most;
   std::vector<int32_t> none(static_cast<size_t>(total), 0);
-  Buffer<int32_t> out = must(Buffer<int32_t>::from(device_, none)), programs = must(Buffer<int32_t>::from(device_, none));
+  Buffer<int32_t> out = must(Buffer<int32_t>::from(device_, none)),
+                  programs = must(Buffer<int32_t>::from(device_, none));
   ASSERT_OK(device_->synchronize());
   ASSERT_OK(launch_and_wait(stream(), *module, {total}, {slot(out.data()), slot(programs.data())}));
   const auto got = must(out.to_host()), runs = must(programs.to_host());

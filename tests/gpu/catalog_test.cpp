@@ -57,6 +57,38 @@ TEST(SimtCatalog, GemmClusters) {
              {"BM=128", "BN=256", "warps=8", "cluster=2"});
   runProblem("gemm", "f8e4m3", {{"M", 128}, {"N", 128}, {"K", 288}, {"tb", 1}}, {"cluster=2"});
 }
+TEST(SimtCatalog, GemmClustersOfFour) {
+  const std::vector<std::string> tile = {"BM=64", "BN=64", "warps=4", "stages=3"};
+  auto with = [&](const char* cluster) {
+    std::vector<std::string> all = tile;
+    all.push_back(cluster);
+    return all;
+  };
+  for (int k : {0, 64, 200, 320}) {  // five tile columns, and three tile rows
+    runProblem("gemm", "f16", {{"M", 100}, {"N", 264}, {"K", k}, {"tb", 1}}, with("cluster_n=4"), {1, 2});
+    runProblem("gemm", "f16", {{"M", 164}, {"N", 72}, {"K", k}}, with("cluster=4"), {1, 2});
+  }
+  runProblem("gemm", "bf16", {{"M", 80}, {"N", 256}, {"K", 200}, {"tb", 1}, {"batch", 2}},
+             {"BM=80", "BN=64", "warps=4", "cluster_n=2"});
+}
+// Rows that 64 does not divide: columns of the transposed product, which leave by bulk copies of all rows.
+TEST(SimtCatalog, GemmTurned) {
+  for (int which : {0, 1, 2, 3})
+    runProblem("gemm", "f16", {{"M", 150}, {"N", 136}, {"K", 200}, {"ta", which & 1}, {"tb", which >> 1}},
+               {"BM=72", "BN=128", "warps=8"}, {1, 2});
+  runProblem("gemm", "f16", {{"M", 300}, {"N", 512}, {"K", 136}, {"beta", 2}},
+             {"BM=152", "BN=256", "warps=8", "stages=3"}, {1});
+  runProblem("gemm", "bf16", {{"M", 50}, {"N", 192}, {"K", 330}, {"tb", 1}, {"gap", 8}, {"batch", 2}},
+             {"BM=40", "BN=192", "warps=12"}, {1, 2});
+  runProblem("gemm", "f8e4m3", {{"M", 100}, {"N", 256}, {"K", 288}, {"tb", 1}}, {"BM=104", "BN=128", "warps=8"},
+             {1, 2});
+  runProblem("gemm", "i8", {{"M", 100}, {"N", 128}, {"K", 288}, {"tb", 1}}, {"BM=112", "BN=128", "warps=8"}, {1, 2});
+  runProblem("gemm", "tf32", {{"M", 100}, {"N", 128}, {"K", 100}, {"tb", 1}}, {"BM=40", "BN=128", "BK=32", "warps=8"},
+             {1, 2});
+  runProblem("gated_gemm", "f16", {{"M", 70}, {"N", 136}, {"K", 200}}, {"BM=72", "BN=64", "warps=4"}, {1, 2});
+  runProblem("gated_gemm", "bf16", {{"M", 150}, {"N", 128}, {"K", 136}}, {"BM=152", "BN=128", "warps=8", "stages=3"},
+             {1, 2});
+}
 // Four multiprocessors: tiles of whole rounds, and parts of the others, whose last program adds them.
 TEST(SimtCatalog, GemmSplits) {
   const std::vector<std::string> tiles = {"BM=128", "BN=128", "warps=8", "splits=3"};

@@ -1,7 +1,7 @@
 // turned_test.cpp - products whose rows instructions of warpgroups do not divide are computed as their transposes
-// (dialect/products.h): tiles of 24 to 160 rows, both orders of both operands, elements of 8, 16 and 32 bits, one and two
-// warpgroups, with work on the result along both dims. On the simulated machine against plain loops, with matrices that
-// end inside of a tile.
+// (dialect/products.h): tiles of 24 to 160 rows, both orders of both operands, elements of 8, 16 and 32 bits, one and
+// two warpgroups, with work on the result along both dims. On the simulated machine against plain loops, with matrices
+// that end inside of a tile.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -43,7 +43,8 @@ std::string text(const Shape& s) {
     return fmt::format(
         "!tile.view<2x{}> {{tile.align = 16 : i32, tile.unit_stride = {} : i32, tile.stride_multiple_of = array<i32: "
         "{}>}}",
-        s.element, lastIsUnit ? 1 : 0, lastIsUnit ? fmt::format("{}, 1", 16 / s.bytes()) : fmt::format("1, {}", 16 / s.bytes()));
+        s.element, lastIsUnit ? 1 : 0,
+        lastIsUnit ? fmt::format("{}, 1", 16 / s.bytes()) : fmt::format("1, {}", 16 / s.bytes()));
   };
   return kernel("%a: " + view(s.aAlongK) + ", %b: " + view(!s.bAlongK) + ", %w: !tile.ptr<f32>, %o: " +
                     "!tile.view<2xf32> {tile.unit_stride = 1 : i32}, %s: !tile.ptr<f32>, %depth: i32",

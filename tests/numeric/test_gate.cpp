@@ -53,7 +53,8 @@ std::vector<Param> all_builds() {
       for (const Problem& p : row.problems)
         if (p.purpose == Purpose::bench) timed.insert({p.dtype, row.default_config(p, machine_of(target, shared))});
       for (const Problem& p : row.problems) {
-        if (p.purpose == Purpose::bench_host || (p.purpose == Purpose::edge && shared < 200000)) continue;
+        const bool isExtra = p.purpose == Purpose::edge || p.purpose == Purpose::build;
+        if (p.purpose == Purpose::bench_host || (isExtra && shared < 200000)) continue;
         const std::pair build{p.dtype, row.default_config(p, machine_of(target, shared))};
         if (seen.insert(build).second) params.push_back({target, shared, &row, p, timed.contains(build)});
       }
@@ -211,7 +212,7 @@ TEST_P(SmallerGpus, HaveRoomForTheDefaults) {
   as_text.ptxas = "none";
   std::set<std::pair<std::string, ConfigWords>> seen;
   for (const Problem& problem : row.problems) {
-    if (problem.purpose == Purpose::bench_host) continue;
+    if (problem.purpose == Purpose::bench_host || problem.purpose == Purpose::build) continue;
     const ConfigWords config = row.default_config(problem, machine_of("sm_89", shared));
     if (!seen.insert({problem.dtype, config}).second) continue;
     const AnyKernel& kernel = *row.kernel(problem.dtype);

@@ -34,8 +34,8 @@ TEST(ProductTiles, AnySizeHasOneThatTheKernelTakes) {
     ASSERT_TRUE(t.splits == 1 || s.k / t.splits >= 400) << "parts of K worth a launch of their own";
     ASSERT_TRUE(t.splits == 1 || t.cluster * t.cluster_n == 1) << "parts have no clusters";
     ASSERT_TRUE(t.cluster == 1 || cdiv(s.m, int64_t{t.bm}) % t.cluster == 0);
-    ASSERT_TRUE(t.cluster_n == 1 || (t.cluster == 1 && cdiv(s.n, int64_t{t.bn}) % t.cluster_n == 0 &&
-                                     s.m % t.bm == 0 && t.bm % (8 * t.cluster_n) == 0));
+    ASSERT_TRUE(t.cluster_n == 1 || (t.cluster == 1 && cdiv(s.n, int64_t{t.bn}) % t.cluster_n == 0 && s.m % t.bm == 0 &&
+                                     t.bm % (8 * t.cluster_n) == 0));
   }
 }
 

@@ -272,7 +272,7 @@ int run(const Options& options) {
     Purpose purpose = (*device)->kind() == DeviceKind::host ? Purpose::bench_host : Purpose::bench;
     for (const CatalogRow& row : catalog())
       for (const Problem& problem : row.problems)
-        if ((options.all_purposes || problem.purpose == purpose) &&
+        if ((problem.purpose == purpose || (options.all_purposes && problem.purpose != Purpose::build)) &&
             std::regex_search(row.name + " " + problem.to_string(), filter))
           all_pass &= one(row, problem);
   }

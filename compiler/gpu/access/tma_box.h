@@ -45,8 +45,8 @@ inline constexpr llvm::StringLiteral kBoxAttr = "tile.box";
 /// would truncate, and zeros in the lower bits save power.
 inline constexpr llvm::StringLiteral kTf32Attr = "tile.tf32";
 
-/// Rows of each copy of a store: every warpgroup stores its own slices of 64 rows. (Of tiles with other rows, transposed
-/// products', a copy has all rows, of the columns that a warpgroup has.)
+/// Rows of each copy of a store: every warpgroup stores its own slices of 64 rows. (Of tiles with other rows,
+/// transposed products', a copy has all rows, of the columns that a warpgroup has.)
 inline constexpr int64_t kTmaStoreRows = 64;
 
 /// Whether a box begins at a multiple of 16 bytes along the contiguous dim, which the hardware requires (on an H200 the

@@ -111,9 +111,10 @@ void arrive(Emitter& e, llvm::Value* barrier, llvm::Value* predicate) {
 /// the cluster's scope: what has been read, products have read, which are over, or a warp's loads, whose values are
 /// here. A .release.cluster is two MEMBARs in every iteration, and halves the speed of a product.
 static void arriveAt(Emitter& e, llvm::Value* barrier, llvm::Value* program, llvm::Value* predicate) {
-  e.inlineAsm(e.b.getVoidTy(),
-              "{.reg .b32 R1; @$1 mapa.shared::cluster.u32 R1, $0, $2; @$1 mbarrier.arrive.shared::cluster.b64 _, [R1]; }",
-              "r,b,r,~{memory}", {barrier, predicate, program});
+  e.inlineAsm(
+      e.b.getVoidTy(),
+      "{.reg .b32 R1; @$1 mapa.shared::cluster.u32 R1, $0, $2; @$1 mbarrier.arrive.shared::cluster.b64 _, [R1]; }",
+      "r,b,r,~{memory}", {barrier, predicate, program});
 }
 
 llvm::Value* ringReserve(Emitter& e, Value ring) {

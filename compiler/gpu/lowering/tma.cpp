@@ -102,8 +102,8 @@ class LastRows {
     llvm::IRBuilder<>& b = e_.b;
     const layout::SharedTile tile = box_.type.slot();
     const int64_t pitch = tile.swizzle ? tile.swizzle : tile.pitch;
-    // From two places: all multiprocessors would read the same one (boxes of 128 rows, 64 of them zeros: 512 cycles with
-    // one place, 387 with two, 476 with eight).
+    // From two places: all multiprocessors would read the same one (boxes of 128 rows, 64 of them zeros: 512 cycles
+    // with one place, 387 with two, 476 with eight).
     const int64_t place = e_.roles().remainderBytes();
     llvm::Value* zeros = zeroedArray(e_, "tile_zero_rows", b.getInt8Ty(), 2 * place, 128);
     llvm::Value* multiprocessor = b.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x, {});
@@ -236,9 +236,9 @@ LogicalResult emitTmaStore(Emitter& e, TmaStoreOp op) {
   const bool whole = tile.cols == shape[1] && (!transposed || ownColumns == kTmaStoreRows);
   layout::SharedTile part = tile;
   if (transposed) part.cols = kTmaStoreRows * groups;
-  const bool two = transposed ? tile.cols >= 2 * part.cols
-                              : tile.swizzle && tile.rowBytes() % (2 * *across * tile.swizzle) == 0 &&
-                                    (*across == 1 || !whole);
+  const bool two =
+      transposed ? tile.cols >= 2 * part.cols
+                 : tile.swizzle && tile.rowBytes() % (2 * *across * tile.swizzle) == 0 && (*across == 1 || !whole);
   if (two && !transposed) part.cols /= 2;
   llvm::Value* firstColumn = nullptr;
   if (columnGroup) firstColumn = b.CreateMul(columnGroup, e.i32(transposed ? kTmaStoreRows : ownColumns));

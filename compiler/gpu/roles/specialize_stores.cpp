@@ -218,7 +218,8 @@ std::optional<BulkStore> bulkStoreOf(Operation* op, int numWarps, const Facts& f
   if (transposed) {
     // A part is a round of all warpgroups; of two, one is filled while the other is copied out.
     for (const int64_t parts : {2, 1})
-      if (const int64_t width = parts * kTmaStoreRows * store.columnGroups; width == columns || !onlyWhole) offer(width);
+      if (const int64_t width = parts * kTmaStoreRows * store.columnGroups; width == columns || !onlyWhole)
+        offer(width);
     return store;
   }
   offer(columns);
