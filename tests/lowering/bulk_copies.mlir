@@ -117,8 +117,8 @@ func.func @rounded(%v: !tile.view<2xf32> {tile.align = 16 : i32, tile.unit_strid
 // CHECK-DAG: setp.eq.b64 [[NONE:%p[0-9]+]], [[LEFT]], 0;
 // CHECK-DAG: setp.ne.b64 [[ELSEWHERE:%p[0-9]+]], {{%rd[0-9]+}}, [[LEFT]];
 // CHECK: or.pred {{%p[0-9]+}}, [[NONE]], [[ELSEWHERE]];
-// CHECK: cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [{{%r[0-9]+}}], [{{%rd[0-9]+}}]
-// CHECK: cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [{{%r[0-9]+}}], [{{%rd[0-9]+}}]
+// CHECK: cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [{{%r[0-9]+}}], [tile_zero_rows]
+// CHECK: cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [{{%r[0-9]+}}], [tile_zero_rows]
 // CHECK-NOT: cp.async.bulk.shared
 // CHECK: ret;
 func.func @last_rows(%v: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}, %w: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>, tile.dim_multiple_of = array<i32: 64, 1>}, %i: i32, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {

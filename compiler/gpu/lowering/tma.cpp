@@ -102,12 +102,13 @@ class LastRows {
     llvm::IRBuilder<>& b = e_.b;
     const layout::SharedTile tile = box_.type.slot();
     const int64_t pitch = tile.swizzle ? tile.swizzle : tile.pitch;
-    // From two places: all multiprocessors would read the same one (boxes of 128 rows, 64 of them zeros: 512 cycles
-    // with one place, 387 with two, 476 with eight).
+    // From two places in turn, by the stage (whose barriers are 8 bytes apart): all multiprocessors read the same one.
+    // (Boxes of 128 rows, 64 of them zeros: 512 cycles from one place, 387 from two by the program's number, for which
+    // a producer may lack a register, 476 from eight.)
     const int64_t place = e_.roles().remainderBytes();
     llvm::Value* zeros = zeroedArray(e_, "tile_zero_rows", b.getInt8Ty(), 2 * place, 128);
-    llvm::Value* multiprocessor = b.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x, {});
-    zeros = b.CreatePtrAdd(zeros, b.CreateMul(b.CreateAnd(multiprocessor, e_.i32(1)), e_.i32(place)));
+    llvm::Value* turn = b.CreateAnd(b.CreatePtrToInt(barrier, b.getInt32Ty()), e_.i32(8));
+    zeros = b.CreatePtrAdd(zeros, b.CreateMul(turn, e_.i32(place / 8)));
     llvm::Value* begin = b.CreateMul(left_, e_.i32(pitch));
     llvm::Value* bytes = b.CreateSub(e_.i32(rows_ * pitch), begin);
     for (const TmaCopy& copy : box_.copies) {

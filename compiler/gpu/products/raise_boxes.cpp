@@ -99,7 +99,9 @@ class RaiseBoxesPass : public PassWrapper<RaiseBoxesPass, OperationPass<func::Fu
   static bool isBulk(StoreOp store, const Facts& facts) {
     auto type = cast<RankedTensorType>(store.getValue().getType());
     store.getView().getDefiningOp()->setAttr(kOfLaunchAttr, UnitAttr::get(store.getContext()));
-    return beginsAtUnits(store.getView(), store.getIndices(), facts) &&
+    // Other rows leave by bulk copies only if their product is turned, which is not decided here.
+    const bool wholeSlices = type.getNumElements() / type.getShape().back() % kTmaStoreRows == 0;
+    return wholeSlices && beginsAtUnits(store.getView(), store.getIndices(), facts) &&
            tmaBox(store.getView(), type.getShape(), type.getElementType(), facts, /*isStore=*/true);
   }
 
