@@ -15,8 +15,8 @@ struct GemmConfig {
   int stages = 3;
   int warps = 4;
   int splits = 1;        ///< parts of K that have programs of their own, of tiles that fill no round (split_k.h)
-  int cluster = 1;  ///< programs of 2, 4 or 8 tile rows copy their tiles of B together (GPUs with clusters; no splits)
-  int cluster_n = 1;     ///< the same of tile columns, which copy their tiles of A together; not both
+  int cluster = 1;       ///< programs of 2, 4 or 8 tile rows copy tiles of B together (GPUs with clusters; no splits)
+  int cluster_n = 1;     ///< the same of tile columns, which copy tiles of A together; not both
   bool trans_a = false;  ///< A is stored [K, M]
   bool trans_b = false;  ///< B is stored [N, K]
   bool use_alpha = false;

@@ -36,6 +36,13 @@ LogicalResult verifyList(Operation* op, NamedAttribute attr, int64_t size) {
   return error << " positive numbers, found " << attr.getValue();
 }
 
+LogicalResult verifyPowerOfTwo(Operation* op, NamedAttribute attr, int64_t most) {
+  if (failed(verifyNumber(op, attr, 1, most))) return failure();
+  if (llvm::isPowerOf2_64(cast<IntegerAttr>(attr.getValue()).getValue().getZExtValue())) return success();
+  return op->emitError() << "attribute '" << attr.getName().getValue() << "' must be a power of 2, found "
+                         << attr.getValue();
+}
+
 /// A name of ours that is not one of `names` but looks like one is a typing error.
 LogicalResult verifyName(Operation* op, NamedAttribute attr, std::initializer_list<const char*> names) {
   const std::vector<std::string> list(names.begin(), names.end());
@@ -51,7 +58,7 @@ LogicalResult TileDialect::verifyOperationAttribute(Operation* op, NamedAttribut
   if (isa<FunctionOpInterface>(op)) {
     if (name == "tile.kernel") return verifyUnit(op, attr);
     if (name == "tile.num_warps" || name == "tile.programs") return verifyNumber(op, attr, 1, 32);
-    if (name == "tile.cluster") return verifyNumber(op, attr, 1, 8);
+    if (name == "tile.cluster") return verifyPowerOfTwo(op, attr, 8);
     if (name == "tile.grid") return verifyList(op, attr, -1);
     return verifyName(op, attr, {"tile.kernel", "tile.num_warps", "tile.programs", "tile.cluster", "tile.grid"});
   }

@@ -11,13 +11,13 @@ namespace tile::kernels {
 /// A product's sizes; k = 0 where K may not be split (or is not known).
 struct ProductSizes {
   int64_t batch, m, n, k;
-  int bytes = 2;  ///< of an operand's element; of one byte neighbours of both operands lie along K
-  int beside =
-      1;  ///< products of the same A, of N columns each, that share a tile: `bn` has the columns of all of them
+  int bytes = 2;   ///< of an operand's element; of one byte neighbours of both operands lie along K
+  int beside = 1;  ///< products of the same A, of N columns each, that share tiles
 };
 
 struct ProductTile {
-  int bm, bn, warps, stages;
+  int bm, bn;  ///< bn: of all products beside each other
+  int warps, stages;
   double rate;  ///< multiply-adds per cycle, of kMostPerCycle
   int splits = 1, cluster = 1, cluster_n = 1;
 };
@@ -85,9 +85,7 @@ inline double cycles_of(const ProductTile& t, const ProductSizes& s, int64_t k, 
   return rounds(counts.whole, depth) + rounds(counts.split * t.splits, depth / t.splits) + kSecond +
          kSecondPart * t.splits + parts * double(std::min<int64_t>(t.bm, s.m)) * t.bn * 4 / kPartBytes;
 }
-}  // namespace detail
 
-namespace detail {
 /// Whether warpgroups share every one of the products as they would a single one. Sets the tile's warps.
 inline bool takes_beside(ProductTile& tile, int products) {
   const int columns = tile.bn / products;

@@ -40,6 +40,11 @@ func.func @cluster() attributes {tile.cluster = 16 : i32} { return }
 
 // -----
 
+// expected-error @+1 {{attribute 'tile.cluster' must be a power of 2, found 6 : i32}}
+func.func @cluster_of_six() attributes {tile.cluster = 6 : i32} { return }
+
+// -----
+
 func.func @multicast(%n: i32) -> i32 {
   // expected-error @+1 {{attribute 'tile.multicast' belongs on a copy of a box into shared memory}}
   %m = arith.addi %n, %n {tile.multicast} : i32
