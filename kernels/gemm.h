@@ -175,6 +175,7 @@ inline bool has_modelled_tiles(DType in, bool along_k, const Machine& machine) {
 
 inline GemmConfig gemm_config_by_size(DType in, bool tf32, ProductSizes sizes, bool along_k, const Machine& machine) {
   const int64_t m = sizes.m, n = sizes.n;
+  const int64_t k = sizes.may_split ? sizes.k : 0;  // of which there may be parts
   GemmConfig c;
   c.tf32 = tf32;
   if (!machine.gpu) {
@@ -190,7 +191,7 @@ inline GemmConfig gemm_config_by_size(DType in, bool tf32, ProductSizes sizes, b
   const int64_t most_parts = in == DType::f32 && !tf32 ? 8 : 3;
   auto too_few = [&](int bm, int bn) {
     const int64_t tiles = programs(bm, bn), parts = machine.multiprocessors / std::max<int64_t>(tiles, 1);
-    return tiles < machine.multiprocessors && (sizes.k < 1024 || parts < 2 || parts > most_parts);
+    return tiles < machine.multiprocessors && (k < 1024 || parts < 2 || parts > most_parts);
   };
   if (in == DType::f32 && !tf32) {
     // Multiply-adds from registers: 64 accumulators per thread.
@@ -210,7 +211,7 @@ inline GemmConfig gemm_config_by_size(DType in, bool tf32, ProductSizes sizes, b
     constexpr int64_t kShare = 2, kLeastDepth = 512;  // of K for each part
     c.BM = 64, c.BN = 128, c.BK = row, c.warps = 4;
     const int64_t tiles = std::max<int64_t>(programs(c.BM, c.BN), 1);
-    const int64_t parts = std::min(kShare * machine.multiprocessors / tiles, sizes.k / kLeastDepth);
+    const int64_t parts = std::min(kShare * machine.multiprocessors / tiles, k / kLeastDepth);
     if (tiles < machine.multiprocessors && parts > 1 && parts <= most_parts)
       c.splits = static_cast<int>(parts);
     else if (too_few(c.BM, c.BN))
@@ -263,11 +264,11 @@ inline TuningKey gemm_tuning_key(DType in, bool tf32, int64_t m, int64_t n) {
 
 /// Tiles for a problem of this size, tuned ones if there are; flags that describe the problem (transposes with
 /// with_transposes, C, alpha) are left for the caller to set. `along_k`: A is [M, K] and B [N, K]; 8-bit floats have
-/// other tiles then.
+/// other tiles then. `k` = 0: not known.
 inline GemmConfig default_gemm_config(DType in, bool tf32, int64_t m, int64_t n, const Machine& machine,
-                                      bool along_k = false) {
+                                      bool along_k = false, int64_t k = 0) {
   return tuned("gemm", machine.model, gemm_tuning_key(in, tf32, m, n),
-               detail::gemm_config_by_size(in, tf32, {1, m, n, 0}, along_k, machine));
+               detail::gemm_config_by_size(in, tf32, {1, m, n, k}, along_k, machine));
 }
 
 /// The same for callers with a workspace (of gemm_workspace_bytes): K is split where too few tiles would leave
@@ -275,7 +276,7 @@ inline GemmConfig default_gemm_config(DType in, bool tf32, int64_t m, int64_t n,
 inline GemmConfig split_gemm_config(DType in, bool tf32, int64_t batch, int64_t m, int64_t n, int64_t k,
                                     const Machine& machine, bool along_k = false) {
   GemmConfig c = tuned("gemm", machine.model, gemm_tuning_key(in, tf32, m, n),
-                       detail::gemm_config_by_size(in, tf32, {batch, m, n, k}, along_k, machine));
+                       detail::gemm_config_by_size(in, tf32, {batch, m, n, k, /*may_split=*/true}, along_k, machine));
   const int64_t tiles = batch * cdiv(m, c.BM) * cdiv(n, c.BN);
   const bool modelled = detail::has_modelled_tiles(in, along_k, machine) && c.BM > 16;  // with and without parts
   if (!machine.gpu || modelled || c.splits > 1 || tiles == 0 || 2 * tiles > machine.multiprocessors) return c;
@@ -408,7 +409,8 @@ Status run_gemm(const K& k, StreamAt stream, TensorView<A_, 2> A, Input<std::rem
 /// D = A B: f16, bf16, f32 (IEEE), f64, i8 into i32, f8 into f16 or bf16.
 template <class TIn, class TOut>
 Status gemm(StreamAt stream, TensorView<const TIn, 2> A, Input<TIn, 2> B, TensorView<TOut, 2> D) {
-  GemmConfig c = default_gemm_config(dtype_of<TIn>(), false, D.shape[0], D.shape[1], Machine::of(stream));
+  GemmConfig c = default_gemm_config(dtype_of<TIn>(), false, D.shape[0], D.shape[1], Machine::of(stream),
+                                     /*along_k=*/false, A.shape[1]);
   return run_gemm(gemm_kernel<TIn, TOut>(), stream, A, B, TensorView<const TOut, 2>(D), D, 1.f, 0.f, c);
 }
 template <class TIn, class TOut>

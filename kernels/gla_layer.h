@@ -130,7 +130,8 @@ TensorView<T, 4> heads_of(const TensorView<T, 2>& rows, const GlaLayerSizes& s, 
 template <class K, class TIn, class TOut>
 Status project(const K& k, StreamAt stream, TensorView<const TIn, 2> A, TensorView<const TIn, 2> B,
                TensorView<TOut, 2> D) {
-  GemmConfig c = default_gemm_config(dtype_of<TIn>(), false, D.shape[0], D.shape[1], Machine::of(stream));
+  GemmConfig c = default_gemm_config(dtype_of<TIn>(), false, D.shape[0], D.shape[1], Machine::of(stream),
+                                     /*along_k=*/false, A.shape[1]);
   return run_gemm(k, stream, A, B, TensorView<const TOut, 2>(D), D, 1.f, 0.f, c);
 }
 }  // namespace detail

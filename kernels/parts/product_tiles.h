@@ -2,17 +2,21 @@
 // below says take least time.
 #pragma once
 #include <algorithm>
+#include <array>
 
 #include "machine.h"
 #include "split_k.h"
 
 namespace tile::kernels {
 
-/// A product's sizes; k = 0 where K may not be split (or is not known).
+/// A product's sizes; k = 0: not known.
 struct ProductSizes {
   int64_t batch, m, n, k;
+  bool may_split = false;  ///< there is a workspace for parts of K
   int bytes = 2;   ///< of an operand's element; of one byte neighbours of both operands lie along K
   int beside = 1;  ///< products of the same A, of N columns each, that share tiles
+
+  friend bool operator==(const ProductSizes&, const ProductSizes&) = default;
 };
 
 struct ProductTile {
@@ -94,32 +98,31 @@ inline bool takes_beside(ProductTile& tile, int products) {
   tile.warps = std::min(tile.warps, columns / 16);  // turned: 64 columns for each warpgroup
   return true;
 }
-}  // namespace detail
 
 /// The tile that takes least time by the model, with parts of K or a cluster where those help (not of products beside
 /// each other).
-inline ProductTile warpgroup_tile(const ProductSizes& sizes, const Machine& machine) {
+inline ProductTile fastest_tile(const ProductSizes& sizes, int multiprocessors) {
   // A decode step: 1.01 to 1.2 times as fast as 64 rows, most of them empty.
   if (sizes.m <= 16 && sizes.bytes == 2 && sizes.beside == 1) return {16, 128, 4, 8, 0};
   constexpr int64_t kLeastDepth = 400, kMostSplits = 10;  // of K for each part
   const int64_t k = sizes.k > 0 ? sizes.k : 4096;
-  const int most = static_cast<int>(std::clamp<int64_t>(sizes.k / kLeastDepth, 1, kMostSplits));
+  const int most = sizes.may_split ? static_cast<int>(std::clamp<int64_t>(sizes.k / kLeastDepth, 1, kMostSplits)) : 1;
   ProductTile best{};
   double least = 0;
   ProductSizes all = sizes;
   all.n *= sizes.beside;
   auto consider = [&](const ProductTile& tile) {
-    const double cycles = detail::cycles_of(tile, all, k, machine.multiprocessors);
+    const double cycles = cycles_of(tile, all, k, multiprocessors);
     // Between nearly equal ones the plain one.
     const double doubt = tile.cluster * tile.cluster_n * tile.splits > 1 ? 1.01 : 1;
     if (least == 0 || cycles * doubt < least) least = cycles * doubt, best = tile;
   };
-  for (ProductTile tile : detail::kProductTiles) {
+  for (ProductTile tile : kProductTiles) {
     if (sizes.m <= 64 && tile.bm > 64) continue;  // never the fastest there
     const int64_t rows = cdiv(sizes.m, int64_t{tile.bm}), columns = cdiv(sizes.n, int64_t{tile.bn});
     const int64_t tiles = sizes.batch * rows * columns;
     if (sizes.beside > 1) {
-      if (detail::takes_beside(tile, sizes.beside)) consider(tile);
+      if (takes_beside(tile, sizes.beside)) consider(tile);
       continue;
     }
     consider(tile);
@@ -127,12 +130,29 @@ inline ProductTile warpgroup_tile(const ProductSizes& sizes, const Machine& mach
     // Programs of a cluster copy equal parts of whole tiles, of whole rows of a swizzle pattern (8).
     const bool divides = sizes.m % tile.bm == 0 && tile.bm % 32 == 0 && columns % 4 == 0;
     if (divides) tile.cluster_n = 4, consider(tile), tile.cluster_n = 1;
-    const int64_t rest = tiles % machine.multiprocessors;
+    const int64_t rest = tiles % multiprocessors;
     // More parts than multiprocessors only where there are no whole tiles beside them.
-    const int64_t room = machine.multiprocessors * (rest == tiles ? 2 : 1);
+    const int64_t room = multiprocessors * (rest == tiles ? 2 : 1);
     for (tile.splits = 2; tile.splits <= most && rest > 0 && rest * tile.splits <= room; ++tile.splits) consider(tile);
   }
   return best;
+}
+}  // namespace detail
+
+/// The same for a machine. Launches ask again and again for a few sizes, which are kept.
+inline ProductTile warpgroup_tile(const ProductSizes& sizes, const Machine& machine) {
+  struct Known {
+    ProductSizes sizes{};
+    int multiprocessors = 0;
+    ProductTile tile{};
+  };
+  thread_local std::array<Known, 64> all;
+  uint64_t mix = 0;
+  for (int64_t size : {sizes.m, sizes.n, sizes.k}) mix = (mix + static_cast<uint64_t>(size)) * 0x9e3779b97f4a7c15;
+  Known& known = all[mix >> 58];
+  if (known.multiprocessors != machine.multiprocessors || known.sizes != sizes)
+    known = {sizes, machine.multiprocessors, detail::fastest_tile(sizes, machine.multiprocessors)};
+  return known.tile;
 }
 
 }  // namespace tile::kernels

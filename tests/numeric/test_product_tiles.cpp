@@ -24,14 +24,15 @@ TEST(ProductTiles, AnySizeHasOneThatTheKernelTakes) {
   std::mt19937 random(5);
   auto size = [&] { return static_cast<int64_t>(std::exp2(std::uniform_real_distribution<>(0, 15)(random))); };
   for (int i = 0; i < 3000; ++i) {
-    const ProductSizes s{1 + static_cast<int64_t>(random() % 3), size(), size(), random() % 2 ? size() : 0,
-                         1 + static_cast<int>(random() % 2)};
+    const ProductSizes s{
+        1 + static_cast<int64_t>(random() % 3), size(), size(), random() % 2 ? size() : 0, random() % 2 == 0,
+        1 + static_cast<int>(random() % 2)};
     const ProductTile t = warpgroup_tile(s, hopper());
     SCOPED_TRACE(fmt::format("{} x {} x {} x {}: {}", s.batch, s.m, s.n, s.k, text(t)));
     ASSERT_TRUE(t.bm % 8 == 0 && t.bn % 64 == 0 && t.warps % 4 == 0 && t.stages >= 3);
     ASSERT_LE((t.bm + t.bn) * 128 * t.stages, 232448 - 4096) << "stages fit";
     ASSERT_GE(t.splits, 1);
-    ASSERT_TRUE(t.splits == 1 || s.k / t.splits >= 400) << "parts of K worth a launch of their own";
+    ASSERT_TRUE(t.splits == 1 || (s.may_split && s.k / t.splits >= 400)) << "parts of K worth a launch of their own";
     ASSERT_TRUE(t.splits == 1 || t.cluster * t.cluster_n == 1) << "parts have no clusters";
     ASSERT_TRUE(t.cluster == 1 || cdiv(s.m, int64_t{t.bm}) % t.cluster == 0);
     ASSERT_TRUE(t.cluster_n == 1 || (t.cluster == 1 && cdiv(s.n, int64_t{t.bn}) % t.cluster_n == 0 && s.m % t.bm == 0 &&
@@ -40,15 +41,30 @@ TEST(ProductTiles, AnySizeHasOneThatTheKernelTakes) {
 }
 
 TEST(ProductTiles, SizesThatWereMeasured) {
-  auto tile = [](int64_t m, int64_t n, int64_t k) { return text(warpgroup_tile({1, m, n, k}, hopper())); };
+  auto tile = [](int64_t m, int64_t n, int64_t k) {
+    return text(warpgroup_tile({1, m, n, k, /*may_split=*/true}, hopper()));
+  };
   EXPECT_EQ("128x256 splits 1 cluster 1 x 1", tile(4096, 4096, 4096));
   EXPECT_EQ("144x256 splits 1 cluster 1 x 1", tile(8192, 8192, 8192));
   EXPECT_EQ("64x128 splits 1 cluster 1 x 1", tile(1024, 1024, 1024)) << "a cluster would wait longer than it saves";
+  EXPECT_EQ("64x128 splits 1 cluster 1 x 1", text(warpgroup_tile({1, 1024, 1024, 1024}, hopper())));
   EXPECT_EQ("16x128 splits 1 cluster 1 x 1", tile(1, 4096, 4096));
   EXPECT_EQ("72x64 splits 1 cluster 1 x 1", tile(72, 6144, 4096)) << "as many rows as there are";
   EXPECT_EQ("152x256 splits 1 cluster 1 x 1", tile(300, 14336, 4096));
   EXPECT_EQ("64x128 splits 1 cluster 2 x 1", tile(128, 8192, 8192)) << "pairs of tile rows copy B together";
   EXPECT_EQ("64x128 splits 3 cluster 1 x 1", tile(128, 2560, 8192)) << "40 tiles do not fill the machine";
+}
+
+TEST(ProductTiles, KeptOnesAreOfTheirSizesAndMachine) {
+  Machine half = hopper();
+  half.multiprocessors = 66;
+  for (int turn = 0; turn < 2; ++turn)
+    for (int64_t m = 1; m < 3000; m += 7)
+      for (int beside : {1, 2})
+        for (const Machine& machine : {hopper(), half}) {
+          const ProductSizes s{1, m, 4096, 4096, m % 2 == 0, 2, beside};
+          ASSERT_EQ(text(detail::fastest_tile(s, machine.multiprocessors)), text(warpgroup_tile(s, machine)));
+        }
 }
 
 TEST(ProductTiles, CyclesGrowWithTheProduct) {
