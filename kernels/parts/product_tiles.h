@@ -13,8 +13,8 @@ namespace tile::kernels {
 struct ProductSizes {
   int64_t batch, m, n, k;
   bool may_split = false;  ///< there is a workspace for parts of K
-  int bytes = 2;   ///< of an operand's element; of one byte neighbours of both operands lie along K
-  int beside = 1;  ///< products of the same A, of N columns each, that share tiles
+  int bytes = 2;           ///< of an operand's element; of one byte neighbours of both operands lie along K
+  int beside = 1;          ///< products of the same A, of N columns each, that share tiles
 
   friend bool operator==(const ProductSizes&, const ProductSizes&) = default;
 };
@@ -58,7 +58,7 @@ inline constexpr ProductTile kProductTiles[] = {
 inline double cycles_of(const ProductTile& t, const ProductSizes& s, int64_t k, int multiprocessors) {
   constexpr double kAllRead = 6400, kOneReads = 63;  // bytes per cycle
   constexpr double kRagged = 1.15;     // rows of copies that end behind a matrix take longer (lowering/tma.cpp)
-  constexpr double kLines = 1.57;      // and so do rows that begin within a line of the cache
+  constexpr double kLines = .57;       // how much longer where rows begin within a line of the cache
   constexpr double kStores = .077;     // cycles for each element of the last tile
   constexpr double kMeet = 1500;       // cycles that a cluster's programs wait for each other, before and behind
   constexpr double kSecond = 2300;     // cycles of the launch that adds parts,
@@ -71,12 +71,14 @@ inline double cycles_of(const ProductTile& t, const ProductSizes& s, int64_t k, 
   // B's rows have K or N elements.
   const int64_t line = 128 / s.bytes;
   const bool across = s.bytes > 1 && s.n % line != 0;
-  const double reads_a = ragged * s.bytes * t.bm * (k % line != 0 ? kLines : 1);
-  const double reads_b = ragged * s.bytes * t.bn * (k % line != 0 || across ? kLines : 1);
-  const double shared = reads_a / t.cluster_n + reads_b / t.cluster;
+  const double a = ragged * s.bytes * t.bm, b = ragged * s.bytes * t.bn;
+  // What lines cost more is for the cache to read, once for a cluster.
+  const double lines_a = a * (k % line != 0 ? kLines : 0) / t.cluster_n;
+  const double lines_b = b * (k % line != 0 || across ? kLines : 0) / t.cluster;
+  const double shared = a / t.cluster_n + b / t.cluster + lines_a + lines_b;
   const double area = double(t.bm) * t.bn;
   const double rate = kMostPerCycle * (s.bytes == 1 ? kOfBytes : 1) * t.rate;
-  const double alone = std::max(area / rate, (reads_a + reads_b) / kOneReads);
+  const double alone = std::max(area / rate, (a + b + lines_a + lines_b) / kOneReads);
   auto rounds = [&](int64_t programs, double depth) {
     auto round = [&](int64_t running) { return depth * std::max(alone, double(running) * shared / kAllRead); };
     const int64_t rest = programs % machine;
