@@ -135,7 +135,7 @@ GemmConfig default_of(const Problem& p, const Machine& machine) {
                                    p.sizes["N"], p.sizes["K"], machine, !p.sizes["ta"] && p.sizes["tb"]);
   c = with_transposes(c, p.sizes["ta"] != 0, p.sizes["tb"] != 0, machine);
   c.use_alpha = p.sizes.get("alpha", 1) != 1, c.use_c = p.sizes["beta"] != 0;
-  if (p.sizes["splits"]) c.splits = static_cast<int>(p.sizes["splits"]);
+  if (p.sizes["splits"]) c.splits = static_cast<int>(p.sizes["splits"]), c.cluster = c.cluster_n = 1;
   return c;
 }
 

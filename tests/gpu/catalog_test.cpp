@@ -39,6 +39,13 @@ void runProblem(const std::string& name, const std::string& dtype, Fields sizes,
   }
 }
 
+/// These fields of a product, and no parts of K or clusters but those they ask for.
+std::vector<std::string> product(const std::vector<std::string>& set) {
+  std::vector<std::string> all = {"splits=1", "cluster=1", "cluster_n=1"};
+  all.insert(all.end(), set.begin(), set.end());
+  return all;
+}
+
 TEST(SimtCatalog, GemmTripCounts) {
   for (int k : {0, 16, 64, 128, 192, 256, 320, 576}) runProblem("gemm", "f16", {{"M", 200}, {"N", 264}, {"K", k}});
 }
@@ -52,50 +59,48 @@ TEST(SimtCatalog, GemmTransposes) {
 }
 TEST(SimtCatalog, GemmClusters) {
   for (int k : {0, 64, 192, 200, 320})  // four tile rows, and three
-    for (int m : {200, 136}) runProblem("gemm", "f16", {{"M", m}, {"N", 264}, {"K", k}}, {"cluster=2"}, {1, 2, 3, 4});
+    for (int m : {200, 136})
+      runProblem("gemm", "f16", {{"M", m}, {"N", 264}, {"K", k}}, product({"cluster=2"}), {1, 2, 3, 4});
   runProblem("gemm", "bf16", {{"M", 300}, {"N", 512}, {"K", 200}, {"tb", 1}, {"batch", 2}},
-             {"BM=128", "BN=256", "warps=8", "cluster=2"});
-  runProblem("gemm", "f8e4m3", {{"M", 128}, {"N", 128}, {"K", 288}, {"tb", 1}}, {"cluster=2"});
+             product({"BM=128", "BN=256", "warps=8", "cluster=2"}));
+  runProblem("gemm", "f8e4m3", {{"M", 128}, {"N", 128}, {"K", 288}, {"tb", 1}}, product({"cluster=2"}));
 }
 TEST(SimtCatalog, GemmClustersOfFour) {
-  const std::vector<std::string> tile = {"BM=64", "BN=64", "warps=4", "stages=3"};
-  auto with = [&](const char* cluster) {
-    std::vector<std::string> all = tile;
-    all.push_back(cluster);
-    return all;
-  };
+  auto with = [](const char* cluster) { return product({"BM=64", "BN=64", "warps=4", "stages=3", cluster}); };
   for (int k : {0, 64, 200, 320}) {  // five tile columns, and three tile rows
     runProblem("gemm", "f16", {{"M", 100}, {"N", 264}, {"K", k}, {"tb", 1}}, with("cluster_n=4"), {1, 2});
     runProblem("gemm", "f16", {{"M", 164}, {"N", 72}, {"K", k}}, with("cluster=4"), {1, 2});
   }
   runProblem("gemm", "bf16", {{"M", 80}, {"N", 256}, {"K", 200}, {"tb", 1}, {"batch", 2}},
-             {"BM=80", "BN=64", "warps=4", "cluster_n=2"});
+             product({"BM=80", "BN=64", "warps=4", "cluster_n=2"}));
 }
 // Rows that 64 does not divide: columns of the transposed product, which leave by bulk copies of all rows.
 TEST(SimtCatalog, GemmTurned) {
   for (int which : {0, 1, 2, 3})
     runProblem("gemm", "f16", {{"M", 150}, {"N", 136}, {"K", 200}, {"ta", which & 1}, {"tb", which >> 1}},
-               {"BM=72", "BN=128", "warps=8"}, {1, 2});
+               product({"BM=72", "BN=128", "warps=8"}), {1, 2});
   runProblem("gemm", "f16", {{"M", 300}, {"N", 512}, {"K", 136}, {"beta", 2}},
-             {"BM=152", "BN=256", "warps=8", "stages=3"}, {1});
+             product({"BM=152", "BN=256", "warps=8", "stages=3"}), {1});
   runProblem("gemm", "bf16", {{"M", 50}, {"N", 192}, {"K", 330}, {"tb", 1}, {"gap", 8}, {"batch", 2}},
-             {"BM=40", "BN=192", "warps=12"}, {1, 2});
-  runProblem("gemm", "f8e4m3", {{"M", 100}, {"N", 256}, {"K", 288}, {"tb", 1}}, {"BM=104", "BN=128", "warps=8"},
+             product({"BM=40", "BN=192", "warps=12"}), {1, 2});
+  runProblem("gemm", "f8e4m3", {{"M", 100}, {"N", 256}, {"K", 288}, {"tb", 1}},
+             product({"BM=104", "BN=128", "warps=8"}), {1, 2});
+  runProblem("gemm", "i8", {{"M", 100}, {"N", 128}, {"K", 288}, {"tb", 1}}, product({"BM=112", "BN=128", "warps=8"}),
              {1, 2});
-  runProblem("gemm", "i8", {{"M", 100}, {"N", 128}, {"K", 288}, {"tb", 1}}, {"BM=112", "BN=128", "warps=8"}, {1, 2});
-  runProblem("gemm", "tf32", {{"M", 100}, {"N", 128}, {"K", 100}, {"tb", 1}}, {"BM=40", "BN=128", "BK=32", "warps=8"},
-             {1, 2});
+  runProblem("gemm", "tf32", {{"M", 100}, {"N", 128}, {"K", 100}, {"tb", 1}},
+             product({"BM=40", "BN=128", "BK=32", "warps=8"}), {1, 2});
   runProblem("gated_gemm", "f16", {{"M", 70}, {"N", 136}, {"K", 200}}, {"BM=72", "BN=64", "warps=4"}, {1, 2});
   runProblem("gated_gemm", "bf16", {{"M", 150}, {"N", 128}, {"K", 136}}, {"BM=152", "BN=128", "warps=8", "stages=3"},
              {1, 2});
 }
 // Four multiprocessors: tiles of whole rounds, and parts of the others, whose last program adds them.
 TEST(SimtCatalog, GemmSplits) {
-  const std::vector<std::string> tiles = {"BM=128", "BN=128", "warps=8", "splits=3"};
+  const std::vector<std::string> tiles = product({"BM=128", "BN=128", "warps=8", "splits=3"});
   for (int k : {0, 40, 64, 320, 576}) runProblem("gemm", "f16", {{"M", 200}, {"N", 264}, {"K", k}}, tiles);
   runProblem("gemm", "bf16", {{"M", 300}, {"N", 512}, {"K", 200}, {"tb", 1}, {"batch", 2}, {"beta", 2}},
-             {"BM=128", "BN=256", "warps=8", "splits=2"}, {1, 2});
-  runProblem("gemm", "f16", {{"M", 60}, {"N", 70}, {"K", 130}, {"gap", 3}}, {"BM=64", "BN=64", "warps=4", "splits=4"});
+             product({"BM=128", "BN=256", "warps=8", "splits=2"}), {1, 2});
+  runProblem("gemm", "f16", {{"M", 60}, {"N", 70}, {"K", 130}, {"gap", 3}},
+             product({"BM=64", "BN=64", "warps=4", "splits=4"}));
 }
 TEST(SimtCatalog, GemmTypes) {
   for (const char* dtype : {"f32", "tf32", "i8", "f8e4m3", "f8e5m2"})
