@@ -297,7 +297,8 @@ inline GemmConfig with_transposes(GemmConfig c, bool trans_a, bool trans_b, cons
 }
 
 /// Tiles worth measuring.
-inline std::vector<GemmConfig> gemm_space(const GemmConfig& base, DType in, const Machine& machine) {
+inline std::vector<GemmConfig> gemm_space(GemmConfig base, DType in, const Machine& machine) {
+  base.cluster = base.cluster_n = 1;  // those of the default belong to its tile
   Space<GemmConfig> space(base);
   if (!machine.gpu)
     return space.vary(&GemmConfig::BM, {64, 128, 256})
