@@ -296,9 +296,8 @@ inline GemmConfig with_transposes(GemmConfig c, bool trans_a, bool trans_b, cons
   return c;
 }
 
-/// Tiles worth measuring.
-inline std::vector<GemmConfig> gemm_space(GemmConfig base, DType in, const Machine& machine) {
-  base.cluster = base.cluster_n = 1;  // those of the default belong to its tile
+namespace detail {
+inline std::vector<GemmConfig> tiles_of_gemm_space(const GemmConfig& base, DType in, const Machine& machine) {
   Space<GemmConfig> space(base);
   if (!machine.gpu)
     return space.vary(&GemmConfig::BM, {64, 128, 256})
@@ -336,6 +335,16 @@ inline std::vector<GemmConfig> gemm_space(GemmConfig base, DType in, const Machi
                (c.stages + 2 > std::min<int64_t>(most, 6) || (c.stages <= most / 2 && c.stages + 2 > most / 2));
       })
       .vary(&GemmConfig::GROUP, {8, 16});
+}
+}  // namespace detail
+
+/// Tiles worth measuring, `base` first.
+inline std::vector<GemmConfig> gemm_space(const GemmConfig& base, DType in, const Machine& machine) {
+  GemmConfig alone = base;
+  alone.cluster = alone.cluster_n = 1;  // a default's cluster belongs to its tile
+  std::vector<GemmConfig> space = detail::tiles_of_gemm_space(alone, in, machine);
+  if (base.cluster > 1 || base.cluster_n > 1) space.insert(space.begin(), base);
+  return space;
 }
 
 /// How many tiles of a product are computed whole and how many in parts.
