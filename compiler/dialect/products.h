@@ -3,8 +3,9 @@
 // wgmma takes 16-bit operands from shared memory in either order, others only where elements along k are neighbours. A
 // first operand may come from registers, though, so one tile that lies the other way is read into registers by the
 // threads (its "fragments"). When that tile is b, the product is computed as its transpose, b^T a^T: then b^T comes
-// first. So are products of 16-bit elements whose columns are divided among warpgroups and whose rows are not (warps
-// along M not in fours): tiles of few rows, or of other numbers of rows than instructions have.
+// first. So are products whose columns are divided among warpgroups and whose rows are not (warps along M not in
+// fours), of 16-bit elements, or of others that lie along k in both operands: tiles of few rows, or of other numbers of
+// rows than instructions have.
 #pragma once
 #include "compiler/dialect/dialect.h"
 

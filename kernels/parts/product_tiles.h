@@ -29,11 +29,12 @@ struct ProductTile {
 namespace detail {
 /// Multiply-adds per cycle of a multiprocessor in one round of 128 tiles with K = 4096 (H200, f16), the largest tile's.
 inline constexpr double kMostPerCycle = 1790;
-inline constexpr double kOfBytes = 1.9;  ///< times as many, of f8
+inline constexpr double kOfF8 = 1.9;  ///< times as many of f8
 
 /// What each size reaches of it. Rows that 64 does not divide are columns of the transposed product (they go by 8):
 /// such tiles leave less of the last row of tiles empty (152 x 128 for M = 300, 72 x 64 for M = 72), and 144 x 256
-/// reads less for each multiplication than 128 x 256 (8192 x 8192 x 8192 in 0.97 of the time).
+/// reads less for each multiplication than 128 x 256 (8192 x 8192 x 8192 in 0.97 of the time). Measured in such a
+/// round, but for 144, 152 and 160 x 256, which are taken to reach as much as 176 x 192.
 inline constexpr ProductTile kProductTiles[] = {
     {128, 256, 8, 4, 1.0},   {128, 192, 8, 4, .97},   {192, 128, 12, 4, .97}, {128, 128, 8, 6, .95},
     {64, 128, 4, 6, .724},   {128, 64, 8, 6, .67},    {64, 64, 4, 6, .445},   {32, 128, 4, 6, .456},
@@ -48,7 +49,7 @@ inline constexpr ProductTile kProductTiles[] = {
 
 /// Cycles that a product takes in these tiles. The multiprocessors work on a tile each, round by round; a round takes
 /// as long as its multiply-adds, as what all of them read from the L2 cache, or as what one of them reads, whichever is
-/// longest. The constants are those with which the model chooses best among 25,000 measurements of 430 products (H200,
+/// longest. The constants are those with which the model chooses best among 25,000 measurements of 423 products (H200,
 /// f16, both orders of B; M of 17 to 5700, N of 512 to 28672, K of 512 to 14336, also such that lines of 128 bytes do
 /// not divide rows): what it chooses takes 1.04 times as long as the fastest that was measured of each (geometric
 /// mean). Half of the products were enough to find them: with the other half 1.05. Of 400 other products what it
@@ -57,16 +58,18 @@ inline constexpr ProductTile kProductTiles[] = {
 /// what was chosen before.
 inline double cycles_of(const ProductTile& t, const ProductSizes& s, int64_t k, int multiprocessors) {
   constexpr double kAllRead = 6400, kOneReads = 63;  // bytes per cycle
-  constexpr double kRagged = 1.15;     // rows of copies that end behind a matrix take longer (lowering/tma.cpp)
-  constexpr double kLines = .57;       // how much longer where rows begin within a line of the cache
-  constexpr double kStores = .077;     // cycles for each element of the last tile
-  constexpr double kMeet = 1500;       // cycles that a cluster's programs wait for each other, before and behind
+  constexpr double kRagged = 1.15;  // rows of copies that end behind a matrix take longer (lowering/tma.cpp)
+  constexpr double kLines = .57;    // how much longer where rows begin within a line of the cache
+  constexpr double kStores = .077;  // cycles for each element of the last tile
+  // Cycles that a cluster's programs wait for each other, before and behind: between what chooses best (1100) and what
+  // products of 1024 and 2048 took longer (2000 to 2700).
+  constexpr double kMeet = 1500;
   constexpr double kSecond = 2300;     // cycles of the launch that adds parts,
   constexpr double kSecondPart = 220;  // and for each part of a tile
   constexpr double kPartBytes = 530;   // per cycle, of parts written and read
   const int64_t rows = cdiv(s.m, int64_t{t.bm}), columns = cdiv(s.n, int64_t{t.bn}), tiles = s.batch * rows * columns;
   // Clusters of four leave some multiprocessors idle, whose number by groups they do not divide.
-  const int64_t machine = t.cluster_n > 2 ? multiprocessors * 10 / 11 : multiprocessors;
+  const int64_t machine = std::max(t.cluster, t.cluster_n) > 2 ? multiprocessors * 10 / 11 : multiprocessors;
   const double ragged = s.m % t.bm != 0 ? kRagged : 1;
   // B's rows have K or N elements.
   const int64_t line = 128 / s.bytes;
@@ -77,7 +80,7 @@ inline double cycles_of(const ProductTile& t, const ProductSizes& s, int64_t k, 
   const double lines_b = b * (k % line != 0 || across ? kLines : 0) / t.cluster;
   const double shared = a / t.cluster_n + b / t.cluster + lines_a + lines_b;
   const double area = double(t.bm) * t.bn;
-  const double rate = kMostPerCycle * (s.bytes == 1 ? kOfBytes : 1) * t.rate;
+  const double rate = kMostPerCycle * (s.bytes == 1 ? kOfF8 : 1) * t.rate;
   const double alone = std::max(area / rate, (a + b + lines_a + lines_b) / kOneReads);
   auto rounds = [&](int64_t programs, double depth) {
     auto round = [&](int64_t running) { return depth * std::max(alone, double(running) * shared / kAllRead); };

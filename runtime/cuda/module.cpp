@@ -256,7 +256,8 @@ int64_t CudaModule::programs_of_clusters(int64_t most) const {
     const LaunchConfig config{programs, 1, 1, info_.threads, 1, 1, info_.shared_bytes, nullptr, nullptr, 0};
     if (d.cuOccupancyMaxActiveClusters(&clusters, function_, &config) != CUDA_SUCCESS) clusters = 0;
   }
-  return clusters > 0 ? std::min(clusters * size, most) : most - most % size;
+  const int64_t whole = most / size;
+  return (clusters > 0 ? std::min<int64_t>(clusters, whole) : whole) * size;
 }
 
 }  // namespace tile::cu

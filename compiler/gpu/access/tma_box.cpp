@@ -405,9 +405,10 @@ std::optional<int> tmaStoreColumnGroups(const layout::Layout& layout, const layo
   const int groups = numWarps / 4;
   if (isTransposedStore(layout, numWarps)) {
     // A warpgroup has the columns that its rows were, 64 in each round of all warpgroups, and so panels of its own.
-    const int64_t round = kTmaStoreRows * groups, own = staging.rowBytes() / (staging.cols / kTmaStoreRows);
+    if (staging.cols % (kTmaStoreRows * groups) != 0) return std::nullopt;
+    const int64_t own = staging.rowBytes() / (staging.cols / kTmaStoreRows);
     const bool apart = staging.cols == kTmaStoreRows || (staging.swizzle && own % staging.swizzle == 0);
-    return staging.cols % round == 0 && apart ? std::optional(groups) : std::nullopt;
+    return apart ? std::optional(groups) : std::nullopt;
   }
   for (int across = 2; across <= groups; ++across) {
     if (groups % across != 0 || layout.shape()[1] % staging.cols != 0 || !staging.swizzle) continue;
