@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "parts/expert_tiles.h"
 #include "parts/shapes.h"
 
 namespace tile::kernels {
@@ -12,8 +13,7 @@ struct ExpertGemmConfig {
   int BM = 128, BN = 128, BK = 64;
   int stages = 3;
   int warps = 8;
-  bool producer = false;  ///< warps of their own gather rows (GPUs with bulk tensor copies): one program per
-                          ///< multiprocessor instead of two, so that BN = 256 fits, and no copies between products
+  bool producer = false;  ///< warps of their own gather rows (GPUs with bulk tensor copies): no copies between products
 };
 
 /// Rows in blocks of one expert each, as the kernel takes them: block b computes the rows ids[b * BM ..] with the
@@ -72,18 +72,20 @@ const auto& expert_gemm_kernel() {
   return k;
 }
 
-/// `rows` per expert on average decide how high blocks are: padding costs up to a block for every expert. `columns`: N.
+/// `rows` per expert on average decide how high blocks are: padding costs up to a block for every expert. `columns`: N,
+/// `depth`: K, 0: not known.
 inline ExpertGemmConfig default_expert_gemm_config(int64_t rows, int64_t experts, int64_t columns,
-                                                   const Machine& machine) {
+                                                   const Machine& machine, int64_t depth = 0) {
   ExpertGemmConfig c;
+  if (machine.warpgroups) {
+    const ExpertTile t = expert_tile({rows, experts, columns, depth}, machine);
+    return {t.bm, t.bn, t.bk, t.stages, t.warps, /*producer=*/true};
+  }
   if (!machine.gpu) c.BK = 128, c.stages = 1, c.warps = 1;
   const int64_t each = rows / std::max<int64_t>(experts, 1);
   if (each < 64) c.BM = 64, c.warps = machine.gpu ? 4 : 1;
   if (each < 16) c.BM = 16;
   if (machine.short_of_shared()) c.stages = 2;
-  // One program per multiprocessor, with products of twice the size, is ahead of two; a producer keeps three stages under
-  // way.
-  if (machine.warpgroups && each >= 64 && columns > 128) c.BN = 256, c.stages = 4, c.producer = true;
   return c;
 }
 

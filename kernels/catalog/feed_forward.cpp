@@ -278,23 +278,29 @@ CatalogRow expert_gemm_row() {
                    {"E: experts", "top: rows of a token (2)", "producer: rows gathered by warps of their own"});
   for (const std::string& d : row.dtypes) {
     row.problems.push_back({d, {{"M", 50}, {"N", 144}, {"K", 136}, {"E", 4}}});
-    row.problems.push_back({d, {{"M", 150}, {"N", 144}, {"K", 136}, {"E", 2}, {"producer", 1}}});
+    row.problems.push_back({d, {{"M", 150}, {"N", 144}, {"K", 136}, {"E", 2}, {"producer", 0}}});
     row.problems.push_back({d, {{"M", 3}, {"N", 40}, {"K", 72}, {"E", 8}, {"top", 1}}, Purpose::edge});
     row.problems.push_back({d, {{"M", 77}, {"N", 33}, {"K", 45}, {"E", 1}, {"gap", 3}}, Purpose::edge});
     row.problems.push_back(
-        {d, {{"M", 77}, {"N", 33}, {"K", 45}, {"E", 1}, {"gap", 3}, {"producer", 1}}, Purpose::edge});
+        {d, {{"M", 77}, {"N", 33}, {"K", 45}, {"E", 1}, {"gap", 3}, {"producer", 0}}, Purpose::edge});
   }
   row.problems.push_back({"f16", {{"M", 4096}, {"N", 4096}, {"K", 2048}, {"E", 16}}, Purpose::bench});
   for (int producer : {0, 1})
     row.problems.push_back(
         {"f16", {{"M", 4096}, {"N", 4096}, {"K", 2048}, {"E", 16}, {"producer", producer}}, Purpose::bench});
+  row.problems.push_back({"f16", {{"M", 128}, {"N", 1536}, {"K", 2048}, {"E", 128}, {"top", 8}}, Purpose::bench});
+  for (const std::string& d : row.dtypes) {  // of all tiles of parts/expert_tiles.h
+    for (int64_t m : {64, 128, 256, 576, 700, 912, 8192})
+      row.problems.push_back({d, {{"M", m}, {"N", 4096}, {"K", 4096}, {"E", 16}}, Purpose::build});
+    row.problems.push_back({d, {{"M", 512}, {"N", 1536}, {"K", 2048}, {"E", 128}, {"top", 8}}, Purpose::build});
+  }
   row.problems.push_back({"f16", {{"M", 256}, {"N", 1024}, {"K", 512}, {"E", 4}}, Purpose::bench_host});
   row.kernel = [](std::string_view d) -> const AnyKernel* {
     return with_half_type(d, [](auto t) -> const AnyKernel* { return &expert_gemm_kernel<decltype(t)>(); });
   };
   row.default_config = [](const Problem& p, const Machine& machine) {
     ExpertGemmConfig c =
-        default_expert_gemm_config(p.sizes["M"] * p.sizes.get("top", 2), p.sizes["E"], p.sizes["N"], machine);
+        default_expert_gemm_config(p.sizes["M"] * p.sizes.get("top", 2), p.sizes["E"], p.sizes["N"], machine, p.sizes["K"]);
     if (p.sizes.has("producer")) c.producer = p.sizes["producer"] != 0, c.BN = 128, c.stages = std::min(3, c.stages);
     return expert_gemm_kernel<half>().words(c);
   };

@@ -5,6 +5,7 @@
 
 #include <random>
 
+#include "kernels/expert_gemm.h"
 #include "kernels/gemm.h"
 
 namespace tile::kernels {
@@ -53,6 +54,33 @@ TEST(ProductTiles, SizesThatWereMeasured) {
   EXPECT_EQ("152x256 splits 1 cluster 1 x 1", tile(300, 14336, 4096));
   EXPECT_EQ("64x128 splits 1 cluster 2 x 1", tile(128, 8192, 8192)) << "pairs of tile rows copy B together";
   EXPECT_EQ("64x128 splits 3 cluster 1 x 1", tile(128, 2560, 8192)) << "40 tiles do not fill the machine";
+}
+
+TEST(ExpertTiles, SizesThatWereMeasured) {
+  auto tile = [](int64_t rows, int64_t experts, int64_t n, int64_t k) {
+    const ExpertGemmConfig c = default_expert_gemm_config(rows, experts, n, hopper(), k);
+    return fmt::format("{}x{}x{} stages {}", c.BM, c.BN, c.BK, c.stages);
+  };
+  EXPECT_EQ("16x128x128 stages 6", tile(64, 128, 1536, 2048)) << "weights from memory, deep rings";
+  EXPECT_EQ("32x128x128 stages 5", tile(2048, 128, 1536, 2048));
+  EXPECT_EQ("64x128x64 stages 6", tile(4096, 128, 1536, 2048));
+  EXPECT_EQ("128x256x64 stages 4", tile(16384, 8, 14336, 4096));
+  EXPECT_EQ("144x128x64 stages 3", tile(1024, 8, 14336, 4096)) << "a block for each expert";
+  EXPECT_EQ("16x128x128 stages 6", tile(0, 0, 0, 0)) << "nothing to compute";
+  for (const ExpertTile& t : detail::kExpertTiles)
+    EXPECT_LE((t.bm + t.bn) * t.bk * 2 * t.stages, 232448 - 4096) << t.bm << "x" << t.bn;
+}
+
+TEST(ExpertTiles, BlocksAreThoseOfRowsDrawnAtRandom) {
+  std::mt19937 random(3);
+  for (const double each : {.1, 1., 8., 16., 100., 128., 300., 2000.})
+    for (const int height : {16, 80, 128}) {
+      std::poisson_distribution<int> rows(each);
+      double blocks = 0;
+      for (int i = 0; i < 20000; ++i) blocks += cdiv(rows(random), height);
+      EXPECT_NEAR(blocks / 20000, detail::expected_blocks(each, 1, height), .02 * (1 + blocks / 20000))
+          << each << " rows in blocks of " << height;
+    }
 }
 
 TEST(ProductTiles, KeptOnesAreOfTheirSizesAndMachine) {

@@ -1,9 +1,9 @@
 // users_bench.cpp - times the kernels of this folder at full size: users_bench [NAME...]; `users_bench asm [NAME...]`
 // says what the assembler makes of them (the cubins go to a FOLDER/ named among the names; no_sm_80=1 leaves a target
-// out), `users_bench check [NAME...]` compares small problems with their references on the default device, `users_bench
-// full FOLDER/ [NAME...]` runs of problems at full size, and with TILE_GPU_TARGET=sm_80 before or after it two targets
-// (full_size.h). FIELD=VALUE changes a configuration where its case asks for it (Env::field), NAME:FIELD=VALUE,... that
-// of one case alone, which may be named many times (a sweep).
+// out, seconds=1 says how long each took to build), `users_bench check [NAME...]` compares small problems with their
+// references on the default device, `users_bench full FOLDER/ [NAME...]` runs of problems at full size, and with
+// TILE_GPU_TARGET=sm_80 before or after it two targets (full_size.h). FIELD=VALUE changes a configuration where its
+// case asks for it (Env::field), NAME:FIELD=VALUE,... that of one case alone, which may be named many times (a sweep).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,7 +26,9 @@ void assemble(const Case& c, Env env, const std::string& folder) {
   for (const char* target : {"sm_80", "sm_90a"})
     for (const Step& step : job.steps) {
       if (env.field(std::string("no_") + target, 0)) continue;
+      const auto start = std::chrono::steady_clock::now();
       const auto b = step.build(target);
+      const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
       if (!b) {
         fmt::print("{:18} {:7} {}\n", c.name, target, b.error().to_string());
         continue;
@@ -35,9 +37,10 @@ void assemble(const Case& c, Env env, const std::string& folder) {
         if (const auto code = tile::ir::readSass(b->bytes, b->entry, 90))
           for (const std::string& touched : tile::ir::touchedInFlight(*code))
             fmt::print("{:18} {:7} {}\n", c.name, target, touched);
-      fmt::print("{:18} {:7} {:24} registers {:3} shared {:6} threads {:4}{} {}\n", c.name, target, step.name,
+      fmt::print("{:18} {:7} {:24} registers {:3} shared {:6} threads {:4}{} {}", c.name, target, step.name,
                  b->resources.registers, b->shared_bytes, b->threads, b->persistent ? " roles" : "",
                  code_problem(b->resources));
+      fmt::print("{}\n", env.field("seconds", 0) ? fmt::format(" built in {:.2f} s", took.count()) : "");
       if (!folder.empty())
         std::ofstream(folder + step.name + "." + target + ".cubin", std::ios::binary) << b->bytes;
     }
