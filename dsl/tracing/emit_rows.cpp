@@ -9,13 +9,13 @@ struct Lanes {
   Value pointer{0}, mask{0};
 };
 
-/// `o` as i64, a scalar or a tile of one dim as asked; Value{0} after an error.
+/// `o`, an integer scalar or tile of one dim as asked, of 32 bits where it has no more; Value{0} after an error.
 Value index_of(Tracer& t, const Operand& o, int rank, const std::string& what) {
   const Value v = o.kind == Operand::value ? use(t, o) : literal(o);
   if (t.is_bad(v)) return {0};
   const TileType type = t.type_of(v);
   if (!type.pointer && !is_float(type.dtype) && type.dtype != DType::i1 && type.shape.rank() == rank)
-    return convert_value(t, v, DType::i64, o.loc);
+    return convert_value(t, v, size_of(type.dtype) < 4 || type.dtype == DType::i32 ? DType::i32 : DType::i64, o.loc);
   t.error(what + ", found " + type.to_string(), o.loc);
   return {0};
 }
@@ -28,12 +28,16 @@ Lanes lanes_of(Tracer& t, Value view, const Operand& rows, const Operand& column
   if (t.is_bad(view) || !t.reachable(view, rows.loc) || t.is_bad(r) || t.is_bad(first)) return {};
   if (!valid_shape(t, {t.type_of(r).shape[0], columns}, rows.loc)) return {};
   const Value row = line(at(r), 1);
-  const Value column_of = at.apply(Op::add, convert(at(line(at(arange(0, columns, rows.loc)), 0)), DType::i64), first);
+  auto wide = [&](Value index) { return convert(at(index), DType::i64); };
+  const Value column_of = at.apply(Op::add, wide(line(at(arange(0, columns, rows.loc)), 0)), wide(first));
+  // Numbers of 32 bits are compared as such: of a larger view all that are not negative lie inside.
   auto inside = [&](Value index, int dim) {
-    return at.apply(Op::bit_and, at.apply(Op::ge, index, 0),
-                    at.apply(Op::lt, index, view_dim(view, dim, DType::i64, rows.loc)));
+    Value end = view_dim(view, dim, DType::i64, rows.loc);
+    if (t.type_of(index).dtype == DType::i32)
+      end = convert(at(at.apply(Op::min, end, largest_integer(DType::i32))), DType::i32);
+    return at.apply(Op::bit_and, at.apply(Op::ge, index, 0), at.apply(Op::lt, index, end));
   };
-  auto offset = [&](Value index, int dim) { return at.apply(Op::mul, index, view_stride(view, dim, rows.loc)); };
+  auto offset = [&](Value index, int dim) { return at.apply(Op::mul, wide(index), view_stride(view, dim, rows.loc)); };
   const Value start = at.apply(Op::add, view_pointer(view, rows.loc), offset(row, 0));
   return {at.apply(Op::add, start, offset(column_of, 1)), at.apply(Op::bit_and, inside(row, 0), inside(column_of, 1))};
 }

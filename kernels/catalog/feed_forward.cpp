@@ -299,8 +299,8 @@ CatalogRow expert_gemm_row() {
     return with_half_type(d, [](auto t) -> const AnyKernel* { return &expert_gemm_kernel<decltype(t)>(); });
   };
   row.default_config = [](const Problem& p, const Machine& machine) {
-    ExpertGemmConfig c =
-        default_expert_gemm_config(p.sizes["M"] * p.sizes.get("top", 2), p.sizes["E"], p.sizes["N"], machine, p.sizes["K"]);
+    const int64_t rows = p.sizes["M"] * p.sizes.get("top", 2);
+    ExpertGemmConfig c = default_expert_gemm_config(rows, p.sizes["E"], p.sizes["N"], machine, p.sizes["K"]);
     if (p.sizes.has("producer")) c.producer = p.sizes["producer"] != 0, c.BN = 128, c.stages = std::min(3, c.stages);
     return expert_gemm_kernel<half>().words(c);
   };

@@ -65,7 +65,7 @@ TEST(ExpertTiles, SizesThatWereMeasured) {
   EXPECT_EQ("32x128x128 stages 5", tile(2048, 128, 1536, 2048));
   EXPECT_EQ("64x128x64 stages 6", tile(4096, 128, 1536, 2048));
   EXPECT_EQ("128x256x64 stages 4", tile(16384, 8, 14336, 4096));
-  EXPECT_EQ("144x128x64 stages 3", tile(1024, 8, 14336, 4096)) << "a block for each expert";
+  EXPECT_EQ("144x128x64 stages 3", tile(4096, 32, 7168, 2048)) << "a block for each expert";
   EXPECT_EQ("16x128x128 stages 6", tile(0, 0, 0, 0)) << "nothing to compute";
   for (const ExpertTile& t : detail::kExpertTiles)
     EXPECT_LE((t.bm + t.bn) * t.bk * 2 * t.stages, 232448 - 4096) << t.bm << "x" << t.bn;

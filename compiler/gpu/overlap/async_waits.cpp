@@ -24,6 +24,7 @@
 #include "compiler/gpu/overlap/async_plan.h"
 #include "compiler/gpu/overlap/guard_loop.h"
 #include "compiler/gpu/overlap/start_accumulators.h"
+#include "compiler/gpu/overlap/start_together.h"
 #include "compiler/gpu/rings/ring_groups.h"
 #include "mlir/Pass/Pass.h"
 
@@ -53,6 +54,7 @@ class WaitInserter {
       for (Region& region : op.getRegions())
         for (Block& inner : region)
           if (llvm::any_of(inner, [](Operation& o) { return hasAsyncProduct(&o); })) visit(inner);
+    startTogether(block);
     sinkToReaders(block);
     auto loop = dyn_cast<scf::ForOp>(block.getParentOp());
     Carry entry, left;
