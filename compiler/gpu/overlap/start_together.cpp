@@ -3,6 +3,7 @@
 
 #include "compiler/gpu/forms/async_products.h"
 #include "compiler/gpu/forms/moves.h"
+#include "compiler/gpu/forms/shared_memory.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 namespace tile::ir {
@@ -44,6 +45,8 @@ std::optional<SmallVector<Operation*>> whatWaits(MmaOp first, MmaOp second) {
 }  // namespace
 
 void startTogether(Block& block) {
+  // Results that live longer would be spilled.
+  if (auto roles = block.getParentOp()->getParentOfType<SpecializeOp>(); roles && roles->hasAttr(kTightAttr)) return;
   SmallVector<MmaOp> products;
   for (Operation& op : block)
     if (MmaOp product = asyncProduct(&op)) products.push_back(product);
