@@ -73,3 +73,27 @@ func.func @shared(%x: tensor<64x64xf32>, %c: !tile.view<2xf32>) attributes {tile
   tile.store %sum, %c[%c0, %c0 : i32, i32] : tensor<64x64xf32>, !tile.view<2xf32>
   return
 }
+
+// -----
+
+// The second one reads it by another name.
+// CHECK-LABEL: func.func @named
+// CHECK: %[[X:.*]] = tile.mma wgmma_tf32
+// CHECK: tile.mma_wait 0 of %[[X]]
+// CHECK: tile.smem_store
+// CHECK: tile.mma wgmma_tf32
+func.func @named(%x: tensor<64x64xf32>, %c: !tile.view<2xf32>) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %rows = tile.smem_alloc : <64x64xf32, minor = 1>
+  %columns = tile.smem_alloc : <64x64xf32, minor = 0>
+  tile.smem_store %x, %rows : tensor<64x64xf32>, <64x64xf32, minor = 1>
+  tile.smem_store %x, %columns : tensor<64x64xf32>, <64x64xf32, minor = 0>
+  %xp = tile.mma wgmma_tf32 k 64 warps(4, 1) %rows, %columns, %zero : !tile.smem<64x64xf32, minor = 1>, <64x64xf32, minor = 0> -> tensor<64x64xf32>
+  %next = tile.smem_alloc : <64x64xf32, minor = 1>
+  %turned = tile.smem_trans %next : !tile.smem<64x64xf32, minor = 1> -> !tile.smem<64x64xf32, minor = 0>
+  tile.smem_store %xp, %next : tensor<64x64xf32>, <64x64xf32, minor = 1>
+  %r = tile.mma wgmma_tf32 k 64 warps(4, 1) %rows, %turned, %zero : !tile.smem<64x64xf32, minor = 1>, <64x64xf32, minor = 0> -> tensor<64x64xf32>
+  tile.store %r, %c[%c0, %c0 : i32, i32] : tensor<64x64xf32>, !tile.view<2xf32>
+  return
+}

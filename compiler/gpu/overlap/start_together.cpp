@@ -15,6 +15,18 @@ namespace {
 /// would do so anyway, being stored only.
 constexpr int64_t kMostRegisters = 32, kMostOfStored = 64;
 
+/// Adds the buffer and everything that names its memory (its transpose, say).
+void addNames(Value buffer, llvm::DenseSet<Value>& names) {
+  SmallVector<Value> pending{buffer};
+  while (!pending.empty()) {
+    const Value name = pending.pop_back_val();
+    if (!names.insert(name).second) continue;
+    for (Operation* user : name.getUsers())
+      llvm::copy_if(user->getResults(), std::back_inserter(pending),
+                    [](Value v) { return isa<SmemType>(v.getType()); });
+  }
+}
+
 /// The statements between two products that need the first one's result, in order. Nullopt: the second one needs them
 /// or it, or some of them cannot stand behind it.
 std::optional<SmallVector<Operation*>> whatWaits(MmaOp first, MmaOp second) {
@@ -31,7 +43,7 @@ std::optional<SmallVector<Operation*>> whatWaits(MmaOp first, MmaOp second) {
       // A buffer of its own, that nobody has seen yet.
       auto buffer = store.getTarget().getDefiningOp<SmemAllocOp>();
       if (!buffer || buffer->getBlock() != op->getBlock() || !first->isBeforeInBlock(buffer)) return std::nullopt;
-      written.insert(store.getTarget());
+      addNames(buffer, written);
     } else if (!isPure(op)) {
       return std::nullopt;
     }
