@@ -30,12 +30,13 @@ Lanes lanes_of(Tracer& t, Value view, const Operand& rows, const Operand& column
   const Value row = line(at(r), 1);
   auto wide = [&](Value index) { return convert(at(index), DType::i64); };
   const Value column_of = at.apply(Op::add, wide(line(at(arange(0, columns, rows.loc)), 0)), wide(first));
-  // Numbers of 32 bits are compared as such: of a larger view all that are not negative lie inside.
+  // Numbers of 32 bits are compared as such: without a sign, with the rows that there are or all that they can name.
   auto inside = [&](Value index, int dim) {
-    Value end = view_dim(view, dim, DType::i64, rows.loc);
-    if (t.type_of(index).dtype == DType::i32)
-      end = convert(at(at.apply(Op::min, end, largest_integer(DType::i32))), DType::i32);
-    return at.apply(Op::bit_and, at.apply(Op::ge, index, 0), at.apply(Op::lt, index, end));
+    const Value end = view_dim(view, dim, DType::i64, rows.loc);
+    if (t.type_of(index).dtype != DType::i32)
+      return at.apply(Op::bit_and, at.apply(Op::ge, index, 0), at.apply(Op::lt, index, end));
+    const Value last = convert(at(at.apply(Op::min, end, int64_t{1} << 31)), DType::u32);
+    return at.apply(Op::lt, convert(at(index), DType::u32), last);
   };
   auto offset = [&](Value index, int dim) { return at.apply(Op::mul, wide(index), view_stride(view, dim, rows.loc)); };
   const Value start = at.apply(Op::add, view_pointer(view, rows.loc), offset(row, 0));
