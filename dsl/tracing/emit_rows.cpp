@@ -35,8 +35,8 @@ Lanes lanes_of(Tracer& t, Value view, const Operand& rows, const Operand& column
     const Value end = view_dim(view, dim, DType::i64, rows.loc);
     if (t.type_of(index).dtype != DType::i32)
       return at.apply(Op::bit_and, at.apply(Op::ge, index, 0), at.apply(Op::lt, index, end));
-    const Value last = convert(at(at.apply(Op::min, end, int64_t{1} << 31)), DType::u32);
-    return at.apply(Op::lt, convert(at(index), DType::u32), last);
+    const Value reach = convert(at(at.apply(Op::min, end, int64_t{1} << 31)), DType::u32);
+    return at.apply(Op::lt, convert(at(index), DType::u32), reach);
   };
   auto offset = [&](Value index, int dim) { return at.apply(Op::mul, wide(index), view_stride(view, dim, rows.loc)); };
   const Value start = at.apply(Op::add, view_pointer(view, rows.loc), offset(row, 0));

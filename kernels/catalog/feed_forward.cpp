@@ -289,11 +289,9 @@ CatalogRow expert_gemm_row() {
     row.problems.push_back(
         {"f16", {{"M", 4096}, {"N", 4096}, {"K", 2048}, {"E", 16}, {"producer", producer}}, Purpose::bench});
   row.problems.push_back({"f16", {{"M", 128}, {"N", 1536}, {"K", 2048}, {"E", 128}, {"top", 8}}, Purpose::bench});
-  for (const std::string& d : row.dtypes) {  // of all tiles of parts/expert_tiles.h
-    for (int64_t m : {64, 128, 256, 576, 700, 912, 8192})
+  for (const std::string& d : row.dtypes)
+    for (int64_t m : {64, 128, 256, 384, 576, 700, 912, 8192})  // all tiles of parts/expert_tiles.h
       row.problems.push_back({d, {{"M", m}, {"N", 4096}, {"K", 4096}, {"E", 16}}, Purpose::build});
-    row.problems.push_back({d, {{"M", 512}, {"N", 1536}, {"K", 2048}, {"E", 128}, {"top", 8}}, Purpose::build});
-  }
   row.problems.push_back({"f16", {{"M", 256}, {"N", 1024}, {"K", 512}, {"E", 4}}, Purpose::bench_host});
   row.kernel = [](std::string_view d) -> const AnyKernel* {
     return with_half_type(d, [](auto t) -> const AnyKernel* { return &expert_gemm_kernel<decltype(t)>(); });

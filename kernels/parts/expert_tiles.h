@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "machine.h"
-#include "shapes.h"
+#include "product_tiles.h"
 
 namespace tile::kernels {
 
@@ -46,19 +46,15 @@ inline double expected_blocks(double each, double experts, int height) {
 /// multiprocessors read from the L2 cache or as what one of them reads; blocks in the place of rows of tiles. What it
 /// chooses takes 1.02 times as long as the fastest that was measured of each problem (geometric mean).
 inline double cycles_of(const ExpertTile& t, const ExpertSizes& s, int multiprocessors) {
-  constexpr double kAllRead = 6400, kOneReads = 63;  // bytes per cycle
-  constexpr double kMostPerCycle = 1790;
-  constexpr double kStores = .077;  // cycles for each element of a tile
   const int programs = t.warps <= 4 && 2 * (t.bm + t.bn) * t.bk * t.stages < 112'000 ? 2 : 1;  // per multiprocessor
   const double each = double(s.rows) / double(std::max<int64_t>(s.experts, 1));
   const double tiles = expected_blocks(each, double(s.experts), t.bm) * double(cdiv(s.n, int64_t{t.bn}));
   const double area = double(t.bm) * t.bn, read = 2.0 * (t.bm + t.bn);
   const double alone = std::max(area * programs / (kMostPerCycle * t.rate), read / kOneReads);
   const double depth = s.k > 0 ? double(s.k) : 4096;
-  auto round = [&](double running) { return depth * std::max(alone, running * read / kAllRead) + area * kStores; };
-  const double machine = double(multiprocessors) * programs, whole = std::floor(tiles / machine);
-  const double rest = tiles - whole * machine;
-  return whole * round(machine) + (rest > .5 ? round(rest) : 0);
+  return cycles_in_rounds(tiles, double(multiprocessors) * programs, [&](double running) {
+    return depth * std::max(alone, running * read / kAllRead) + area * kStores;
+  });
 }
 }  // namespace detail
 

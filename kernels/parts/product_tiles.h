@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "machine.h"
 #include "split_k.h"
@@ -30,6 +31,17 @@ namespace detail {
 /// Multiply-adds per cycle of a multiprocessor in one round of 128 tiles with K = 4096 (H200, f16), the largest tile's.
 inline constexpr double kMostPerCycle = 1790;
 inline constexpr double kOfF8 = 1.9;  ///< times as many of f8
+/// Bytes per cycle that all multiprocessors read from the L2 cache, and that one of them does.
+inline constexpr double kAllRead = 6400, kOneReads = 63;
+inline constexpr double kStores = .077;  ///< cycles for each element of a tile that nothing hides
+
+/// Cycles of programs that a machine runs so many at a time of: rounds, each of which takes as long as `round` says of
+/// the number that run in it.
+template <class Round>
+double cycles_in_rounds(double programs, double machine, const Round& round) {
+  const double whole = std::floor(programs / machine), rest = programs - whole * machine;
+  return whole * round(machine) + (rest > .5 ? round(rest) : 0);
+}
 
 /// What each size reaches of it. Rows that 64 does not divide are columns of the transposed product (they go by 8):
 /// such tiles leave less of the last row of tiles empty (152 x 128 for M = 300, 72 x 64 for M = 72), and 144 x 256
@@ -57,10 +69,8 @@ inline constexpr ProductTile kProductTiles[] = {
 /// (9,500 measurements of 224 products) what it chooses takes 1.03 times as long as the fastest, 0.84 times as long as
 /// what was chosen before.
 inline double cycles_of(const ProductTile& t, const ProductSizes& s, int64_t k, int multiprocessors) {
-  constexpr double kAllRead = 6400, kOneReads = 63;  // bytes per cycle
   constexpr double kRagged = 1.15;  // rows of copies that end behind a matrix take longer (lowering/tma.cpp)
   constexpr double kLines = .57;    // how much longer where rows begin within a line of the cache
-  constexpr double kStores = .077;  // cycles for each element of the last tile
   // Cycles that a cluster's programs wait for each other, before and behind: between what chooses best (1100) and what
   // products of 1024 and 2048 took longer (2000 to 2700).
   constexpr double kMeet = 1500;
@@ -83,9 +93,8 @@ inline double cycles_of(const ProductTile& t, const ProductSizes& s, int64_t k, 
   const double rate = kMostPerCycle * (s.bytes == 1 ? kOfF8 : 1) * t.rate;
   const double alone = std::max(area / rate, (a + b + lines_a + lines_b) / kOneReads);
   auto rounds = [&](int64_t programs, double depth) {
-    auto round = [&](int64_t running) { return depth * std::max(alone, double(running) * shared / kAllRead); };
-    const int64_t rest = programs % machine;
-    return double(programs / machine) * round(machine) + (rest ? round(rest) : 0);
+    return cycles_in_rounds(double(programs), double(machine),
+                            [&](double running) { return depth * std::max(alone, running * shared / kAllRead); });
   };
   const auto depth = double(k);
   if (t.splits == 1) return rounds(tiles, depth) + area * kStores + (t.cluster * t.cluster_n > 1 ? kMeet : 0);

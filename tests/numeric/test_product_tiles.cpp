@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <random>
+#include <set>
 
+#include "kernels/catalog.h"
 #include "kernels/expert_gemm.h"
 #include "kernels/gemm.h"
 
@@ -69,6 +71,17 @@ TEST(ExpertTiles, SizesThatWereMeasured) {
   EXPECT_EQ("16x128x128 stages 6", tile(0, 0, 0, 0)) << "nothing to compute";
   for (const ExpertTile& t : detail::kExpertTiles)
     EXPECT_LE((t.bm + t.bn) * t.bk * 2 * t.stages, 232448 - 4096) << t.bm << "x" << t.bn;
+}
+
+TEST(ExpertTiles, TheGateBuildsAllOfThem) {
+  std::set<std::pair<int, int>> built;
+  for (const CatalogRow& row : catalog())
+    for (const Problem& p : row.problems)
+      if (row.name == "expert_gemm" && p.purpose == Purpose::build) {
+        const auto c = expert_gemm_kernel<half>().from_words(row.default_config(p, hopper()));
+        built.emplace(c.BM, c.BN);
+      }
+  for (const ExpertTile& t : detail::kExpertTiles) EXPECT_TRUE(built.contains({t.bm, t.bn})) << t.bm << "x" << t.bn;
 }
 
 TEST(ExpertTiles, BlocksAreThoseOfRowsDrawnAtRandom) {

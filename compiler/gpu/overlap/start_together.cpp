@@ -30,20 +30,19 @@ void addNames(Value buffer, llvm::DenseSet<Value>& names) {
 /// The statements between two products that need the first one's result, in order. Nullopt: the second one needs them
 /// or it, or some of them cannot stand behind it.
 std::optional<SmallVector<Operation*>> whatWaits(MmaOp first, MmaOp second) {
-  llvm::DenseSet<Value> made{first.getResult()}, written;
+  llvm::DenseSet<Value> made{first.getResult()};  // of it, buffers too
   auto isMade = [&](Operation* op) {
-    return llvm::any_of(op->getOperands(), [&](Value v) { return made.contains(v) || written.contains(v); });
+    return llvm::any_of(op->getOperands(), [&](Value v) { return made.contains(v); });
   };
   SmallVector<Operation*> waits;
   for (Operation* op = first->getNextNode(); op != second; op = op->getNextNode()) {
     if (op->getNumRegions() != 0) return std::nullopt;
     if (!isMade(op)) continue;
-    auto store = dyn_cast<SmemStoreOp>(op);
-    if (store) {
+    if (auto store = dyn_cast<SmemStoreOp>(op)) {
       // A buffer of its own, that nobody has seen yet.
       auto buffer = store.getTarget().getDefiningOp<SmemAllocOp>();
       if (!buffer || buffer->getBlock() != op->getBlock() || !first->isBeforeInBlock(buffer)) return std::nullopt;
-      addNames(buffer, written);
+      addNames(buffer, made);
     } else if (!isPure(op)) {
       return std::nullopt;
     }
