@@ -164,10 +164,14 @@ Result<std::shared_ptr<Module>> CudaModule::load(std::shared_ptr<CudaDevice> dev
   }
   auto out = std::make_shared<CudaModule>(std::move(device), binary, module, function);  // unloads from here on
 
-  CUdeviceptr mark = 0;
-  size_t mark_bytes = 0;
-  out->waits_for_stream_ = d.cuLaunchKernelEx != nullptr && d.version >= kOverlapDriver &&
-                           d.cuModuleGetGlobal(&mark, &mark_bytes, module, kWaitsForStreamMark) == CUDA_SUCCESS;
+  const auto has_mark = [&](const char* name) {
+    CUdeviceptr mark = 0;
+    size_t bytes = 0;
+    return d.cuModuleGetGlobal(&mark, &bytes, module, name) == CUDA_SUCCESS;
+  };
+  out->waits_for_stream_ =
+      d.cuLaunchKernelEx != nullptr && d.version >= kOverlapDriver && has_mark(kWaitsForStreamMark);
+  out->is_straight_ = out->waits_for_stream_ && has_mark(kStraightMark);
 
   const auto attribute = [&](CUfunction_attribute which) {
     int value = 0;
@@ -197,6 +201,7 @@ Result<std::shared_ptr<Module>> CudaModule::load(std::shared_ptr<CudaDevice> dev
     // else.
     d.cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, 100);
   }
+  if (out->waits_for_stream_) out->room_ = std::max(1, out->resident_programs());
   if (Status s = out->prepare_hidden(); !s) return s.error();
   return std::shared_ptr<Module>(std::move(out));
 }

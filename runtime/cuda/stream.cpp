@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "runtime/cuda/early_launch.h"
 #include "runtime/cuda/module.h"
 #include "runtime/transfer.h"
 
@@ -106,7 +107,11 @@ Status CudaStream::launch(const Module& module, const Grid& grid, const uint64_t
   const auto x = static_cast<unsigned>(programs.x), y = static_cast<unsigned>(programs.y),
              z = static_cast<unsigned>(programs.z);
   CUresult r = CUDA_SUCCESS;
-  if (loaded.waits_for_stream()) {
+  const Placement placement{programs.programs(), loaded.room(), device_.properties().multiprocessors};
+  const bool early = loaded.waits_for_stream() &&
+                     comes_early(placement, share_before_.load(std::memory_order_relaxed), loaded.is_straight());
+  share_before_.store(placement.share(), std::memory_order_relaxed);
+  if (early) {
     static constexpr LaunchAttribute kOverlap{CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, 1, {}};
     const LaunchConfig config{x, y, z, kernel.threads, 1, 1, kernel.shared_bytes, stream_, &kOverlap, 1};
     r = device_.driver().cuLaunchKernelEx(&config, loaded.function(), params, nullptr);
@@ -121,7 +126,7 @@ Status CudaStream::launch(const Module& module, const Grid& grid, const uint64_t
     return ok();
   }
   if (ring != 0) device_.rings().give_back(ring);
-  Error error = check(r, loaded.waits_for_stream() ? "cuLaunchKernelEx" : "cuLaunchKernel").error();
+  Error error = check(r, early ? "cuLaunchKernelEx" : "cuLaunchKernel").error();
   error.message = fmt::format("kernel '{}' with grid ({}, {}, {}): {}", display_name(kernel), grid.x, grid.y, grid.z,
                               error.message);
   return error;

@@ -49,6 +49,7 @@ class CudaStream : public Stream {
   std::shared_ptr<CudaDevice> keep_;
   CUstream stream_;
   bool owned_;
+  std::atomic<double> share_before_{1};             ///< of the last launch (early_launch.h)
   std::atomic<const char*> last_kernel_{nullptr};  ///< for the message when something later fails
 };
 

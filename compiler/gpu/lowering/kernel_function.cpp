@@ -99,10 +99,15 @@ LogicalResult Emitter::beginKernel() {
 
 void Emitter::waitForStream() {
   if (target.sm < 90) return;
-  auto* mark = new llvm::GlobalVariable(*module_, b.getInt8Ty(), /*isConstant=*/false,
-                                        llvm::GlobalValue::ExternalLinkage, b.getInt8(1), kWaitsForStreamMark, nullptr,
-                                        llvm::GlobalValue::NotThreadLocal, /*AddressSpace=*/1);
-  mark->setAlignment(llvm::Align(1));
+  auto mark = [&](const char* name) {
+    auto* global = new llvm::GlobalVariable(*module_, b.getInt8Ty(), /*isConstant=*/false,
+                                            llvm::GlobalValue::ExternalLinkage, b.getInt8(1), name, nullptr,
+                                            llvm::GlobalValue::NotThreadLocal, /*AddressSpace=*/1);
+    global->setAlignment(llvm::Align(1));
+  };
+  mark(kWaitsForStreamMark);
+  const bool hasLoops = kernel_.walk([](LoopLikeOpInterface) { return WalkResult::interrupt(); }).wasInterrupted();
+  if (!hasLoops) mark(kStraightMark);
   b.CreateIntrinsic(llvm::Intrinsic::nvvm_griddepcontrol_wait, {});
   if (roles_->hasRoles()) {  // few programs, or large ones
     b.CreateIntrinsic(llvm::Intrinsic::nvvm_griddepcontrol_launch_dependents, {});
