@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "parts/product_tiles.h"
+#include "parts/resident_tiles.h"
 #include "parts/shapes.h"
 #include "parts/split_k.h"
 #include "parts/tile_order.h"
@@ -168,10 +169,12 @@ const auto& gemm_kernel() {
 }
 
 namespace detail {
-/// Whether product_tiles.h knows such products.
-inline bool has_modelled_tiles(DType in, bool along_k, const Machine& machine) {
-  return machine.warpgroups && (size_of(in) == 2 || (size_of(in) == 1 && is_float(in) && along_k));
+/// Whether product_tiles.h knows such products, or resident_tiles.h.
+inline bool has_warpgroup_tiles(DType in, bool tf32, bool along_k, const Machine& machine) {
+  if (!machine.warpgroups || in == DType::f64) return false;
+  return in == DType::f32 ? tf32 : !is_f8(in) || along_k;
 }
+inline bool has_resident_tiles(DType in, bool tf32) { return in == DType::f64 || (in == DType::f32 && !tf32); }
 
 inline GemmConfig gemm_config_by_size(DType in, bool tf32, ProductSizes sizes, bool along_k, const Machine& machine) {
   const int64_t m = sizes.m, n = sizes.n;
@@ -187,43 +190,21 @@ inline GemmConfig gemm_config_by_size(DType in, bool tf32, ProductSizes sizes, b
   }
   auto programs = [&](int bm, int bn) { return sizes.batch * cdiv(m, bm) * cdiv(n, bn); };
   // Where a few parts of K give every multiprocessor work, tiles stay large: they read less for each multiplication.
-  // Eight parts of f8 took 1.4 times the time of two parts of small tiles; of f32, which computes longer, 0.9 times.
-  const int64_t most_parts = in == DType::f32 && !tf32 ? 8 : 3;
+  // Eight parts of f8 took 1.4 times the time of two parts of small tiles.
+  constexpr int64_t most_parts = 3;
   auto too_few = [&](int bm, int bn) {
     const int64_t tiles = programs(bm, bn), parts = machine.multiprocessors / std::max<int64_t>(tiles, 1);
     return tiles < machine.multiprocessors && (k < 1024 || parts < 2 || parts > most_parts);
   };
-  if (in == DType::f32 && !tf32) {
-    // Multiply-adds from registers: 64 accumulators per thread.
-    c.BK = 32, c.warps = 8;
-    const bool is_few = programs(c.BM, c.BN) < machine.multiprocessors;
-    if (is_few && 4 * programs(64, 128) >= 3 * machine.multiprocessors)
-      c.BM = 64, c.BK = 16, c.warps = 4, c.stages = 4;
-    else if (too_few(c.BM, c.BN))
-      c.BM = 64, c.BN = 64, c.BK = 16, c.warps = 4;
+  sizes.in = in, sizes.along_k = along_k;
+  if (has_resident_tiles(in, tf32)) {
+    const ResidentTile t = resident_tile(sizes, machine);
+    c.BM = t.bm, c.BN = t.bn, c.BK = t.bk, c.warps = t.warps, c.stages = t.stages, c.splits = t.splits;
     return c;
   }
-  int row = static_cast<int>(128 / size_of(in));  // elements in 128 bytes: whole lines of shared memory
-  if (in == DType::f64) {
-    // A warp's 32 x 64 accumulators are 128 registers; it reads 768 bytes of shared memory for 2048 multiply-adds,
-    // under 40 % of what an H100 can while its tensor cores are busy. Two programs share a multiprocessor: one computes
-    // while the other's warps meet (H200, 4096: 2.38 ms, one program of twice the size 2.55).
-    constexpr int64_t kShare = 2, kLeastDepth = 512;  // of K for each part
-    c.BM = 64, c.BN = 128, c.BK = row, c.warps = 4;
-    const int64_t tiles = std::max<int64_t>(programs(c.BM, c.BN), 1);
-    const int64_t parts = std::min(kShare * machine.multiprocessors / tiles, k / kLeastDepth);
-    if (tiles < machine.multiprocessors && parts > 1 && parts <= most_parts)
-      c.splits = static_cast<int>(parts);
-    else if (too_few(c.BM, c.BN))
-      c.BN = 64;
-    const int64_t stage_bytes = static_cast<int64_t>(c.BM + c.BN) * c.BK * 8;
-    const int64_t room = static_cast<int64_t>(machine.shared_bytes) / kShare - 8192;
-    c.stages = static_cast<int>(std::clamp<int64_t>(room / stage_bytes, 2, 4));
-    return c;
-  }
+  const int row = static_cast<int>(128 / size_of(in));  // elements in 128 bytes: whole lines of shared memory
   c.BK = row, c.warps = 4;
-  if (has_modelled_tiles(in, along_k, machine)) {
-    sizes.bytes = static_cast<int>(size_of(in));
+  if (has_warpgroup_tiles(in, tf32, along_k, machine)) {
     const ProductTile t = warpgroup_tile(sizes, machine);
     c.BM = t.bm, c.BN = t.bn, c.warps = t.warps, c.stages = t.stages;
     c.splits = t.splits, c.cluster = t.cluster, c.cluster_n = t.cluster_n;
@@ -262,9 +243,9 @@ inline TuningKey gemm_tuning_key(DType in, bool tf32, int64_t m, int64_t n) {
   return TuningKey().fact("dtype", in).fact("tf32", tf32).size("M", m).size("N", n);
 }
 
-/// Tiles for a problem of this size, tuned ones if there are; flags that describe the problem (transposes with
-/// with_transposes, C, alpha) are left for the caller to set. `along_k`: A is [M, K] and B [N, K]; 8-bit floats have
-/// other tiles then. `k` = 0: not known.
+/// Tiles for a problem of this size, tuned ones if there are; flags that describe the problem (transposes, C, alpha)
+/// are left for the caller to set. `along_k`: A is [M, K] and B [N, K]; 8-bit floats have other tiles then. `k` = 0:
+/// not known.
 inline GemmConfig default_gemm_config(DType in, bool tf32, int64_t m, int64_t n, const Machine& machine,
                                       bool along_k = false, int64_t k = 0) {
   return tuned("gemm", machine.model, gemm_tuning_key(in, tf32, m, n),
@@ -278,21 +259,16 @@ inline GemmConfig split_gemm_config(DType in, bool tf32, int64_t batch, int64_t 
   GemmConfig c = tuned("gemm", machine.model, gemm_tuning_key(in, tf32, m, n),
                        detail::gemm_config_by_size(in, tf32, {batch, m, n, k, /*may_split=*/true}, along_k, machine));
   const int64_t tiles = batch * cdiv(m, c.BM) * cdiv(n, c.BN);
-  const bool modelled = detail::has_modelled_tiles(in, along_k, machine) && c.BM > 16;  // with and without parts
+  // With and without parts.
+  const bool modelled =
+      detail::has_resident_tiles(in, tf32) || (detail::has_warpgroup_tiles(in, tf32, along_k, machine) && c.BM > 16);
   if (!machine.gpu || modelled || c.splits > 1 || tiles == 0 || 2 * tiles > machine.multiprocessors) return c;
   // Few rows with wide tiles: half as many programs ask for all the memory brings, and leave fewer parts to add.
   const int64_t programs = machine.multiprocessors / (machine.warpgroups && m <= 64 && c.BN >= 128 ? 2 : 1);
-  // At least 512 elements of K each: less is dominated by writing and adding the parts.
-  c.splits = static_cast<int>(std::clamp<int64_t>(std::min(programs / tiles, k / 512), 1, 16));
-  return c;
-}
-
-/// `c` for operands stored this way. Warpgroups compute tf32 with B [K, N] as the transposed product, whose tile is
-/// then tall: one instruction for each 64 columns and k step reads 256 rows of A.
-inline GemmConfig with_transposes(GemmConfig c, bool trans_a, bool trans_b, const Machine& machine) {
-  c.trans_a = trans_a, c.trans_b = trans_b;
-  if (machine.warpgroups && c.tf32 && !trans_a && !trans_b && c.BN == 256 && c.BM == 128)
-    std::swap(c.BM, c.BN), c.GROUP = (c.GROUP + 1) / 2;
+  // At least 512 elements of K each (of i8, whose products take a quarter of the time, more): less is dominated by
+  // writing and adding the parts.
+  c.splits =
+      static_cast<int>(std::clamp<int64_t>(std::min(programs / tiles, k / (in == DType::i8 ? 2048 : 512)), 1, 16));
   return c;
 }
 
@@ -309,15 +285,19 @@ inline std::vector<GemmConfig> tiles_of_gemm_space(const GemmConfig& base, DType
     return (static_cast<int64_t>(machine.shared_bytes) - 4096) / (static_cast<int64_t>(c.BM + c.BN) * c.BK * bytes);
   };
   if (in == DType::f32 && !base.tf32)
-    space.vary(&GemmConfig::BM, {64, 128}).vary(&GemmConfig::BN, {64, 128}).vary(&GemmConfig::BK, {8, 16, 32});
-  else if (machine.warpgroups && in != DType::f64)
+    space.vary(&GemmConfig::BM, {32, 64, 96, 128}).vary(&GemmConfig::BN, {64, 128}).vary(&GemmConfig::BK, {16, 32});
+  else if (in == DType::f64)
+    space.vary(&GemmConfig::BM, {32, 64, 96, 128})
+        .vary(&GemmConfig::BN, {64, 96, 128})
+        .vary(&GemmConfig::BK, {row, 2 * row});
+  else if (machine.warpgroups)
     space.vary(&GemmConfig::BM, {64, 128, 192, 256})
         .vary(&GemmConfig::BN, {64, 96, 128, 160, 176, 192, 256})
         .vary(&GemmConfig::BK, {row, 2 * row});
   else
     space.vary(&GemmConfig::BM, {64, 128, 256})
         .vary(&GemmConfig::BN, {64, 128, 256})
-        .vary(&GemmConfig::BK, in == DType::f64 ? std::vector<int>{row, 2 * row} : std::vector<int>{row / 2, row});
+        .vary(&GemmConfig::BK, {row / 2, row});
   // Accumulators of a thread leave it registers for the rest: three consuming warpgroups have 160 each.
   space.vary(&GemmConfig::warps, {4, 8, 12, 16}).where([&](const GemmConfig& c) {
     const int accumulators = c.BM * c.BN / (32 * c.warps);

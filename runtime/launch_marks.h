@@ -7,7 +7,8 @@ namespace tile {
 /// may be launched while the one in front of it in its stream ends. CUDA C++ of users may define it, too.
 inline constexpr const char* kWaitsForStreamMark = "tile_waits_for_stream";
 
-/// A global of this name beside it: the kernel has no loops, its programs end soon (cuda/early_launch.h).
-inline constexpr const char* kStraightMark = "tile_straight";
+/// A global of this name beside it: programs of the kernel are short, few instructions without loops
+/// (cuda/early_launch.h).
+inline constexpr const char* kShortMark = "tile_short";
 
 }  // namespace tile

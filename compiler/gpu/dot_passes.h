@@ -25,7 +25,7 @@ inline constexpr llvm::StringLiteral kRaisedBoxesAttr = "tile.raised_boxes";
 std::unique_ptr<mlir::Pass> createRaiseBoxesPass(OptionsOf options);
 /// Atomics whose order nobody can see become relaxed.
 std::unique_ptr<mlir::Pass> createRelaxAtomicsPass();
-/// Products in tf32x3 of computed tiles as three in tf32, which warpgroups have.
+/// Products in tf32x3 of computed tiles, and large ones, as three in tf32, which warpgroups have.
 std::unique_ptr<mlir::Pass> createSplitTf32Pass(TargetOf target);
 /// Transposes products whose second operand is widened on its way, for engines of warpgroups.
 std::unique_ptr<mlir::Pass> createTurnProductsPass(TargetOf target);

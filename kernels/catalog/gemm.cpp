@@ -133,7 +133,7 @@ auto with_types(std::string_view dtype, Fn fn) {
 GemmConfig default_of(const Problem& p, const Machine& machine) {
   GemmConfig c = split_gemm_config(storage_of(p.dtype), p.dtype == "tf32", p.sizes.get("batch", 1), p.sizes["M"],
                                    p.sizes["N"], p.sizes["K"], machine, !p.sizes["ta"] && p.sizes["tb"]);
-  c = with_transposes(c, p.sizes["ta"] != 0, p.sizes["tb"] != 0, machine);
+  c.trans_a = p.sizes["ta"] != 0, c.trans_b = p.sizes["tb"] != 0;
   c.use_alpha = p.sizes.get("alpha", 1) != 1, c.use_c = p.sizes["beta"] != 0;
   if (p.sizes["splits"]) c.splits = static_cast<int>(p.sizes["splits"]), c.cluster = c.cluster_n = 1;
   return c;
@@ -220,6 +220,15 @@ CatalogRow gemm_row() {
       for (int64_t tb : {0, 1})
         row.problems.push_back({"f16", {{"M", m}, {"N", n}, {"K", 4096}, {"tb", tb}}, Purpose::build});
       row.problems.push_back({"f8e4m3", {{"M", m}, {"N", n}, {"K", 4096}, {"tb", 1}}, Purpose::build});
+    }
+  for (int64_t m : kRowsOfAllTiles)
+    for (int64_t tb : {0, 1}) {
+      for (const char* d : {"tf32", "i8"})
+        for (int64_t n : {1024, 14336})
+          row.problems.push_back({d, {{"M", m}, {"N", n}, {"K", 4096}, {"tb", tb}}, Purpose::build});
+      for (const char* d : {"f32", "f64"})
+        for (int64_t n : {300, 14336})
+          row.problems.push_back({d, {{"M", m}, {"N", n}, {"K", n == 300 ? 4096 : 256}, {"tb", tb}}, Purpose::build});
     }
   for (int64_t n : {4096, 8192})
     row.problems.push_back({"f8e4m3", {{"M", n}, {"N", n}, {"K", n}, {"tb", 1}}, Purpose::bench});

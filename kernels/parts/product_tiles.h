@@ -1,5 +1,5 @@
-// product_tiles.h - which tiles a product of 8- or 16-bit floats is computed in by warpgroups: those that the model
-// below says take least time.
+// product_tiles.h - which tiles a product is computed in by warpgroups: those that the model below says take least
+// time. Products of f32 as such and of f64 are in resident_tiles.h.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -14,7 +14,8 @@ namespace tile::kernels {
 struct ProductSizes {
   int64_t batch, m, n, k;
   bool may_split = false;  ///< there is a workspace for parts of K
-  int bytes = 2;           ///< of an operand's element; of one byte neighbours of both operands lie along K
+  DType in = DType::f16;   ///< f32: in tf32 (product_tiles.h), as such (resident_tiles.h)
+  bool along_k = false;    ///< of operands of one byte: B's neighbours lie along K, like A's
   int beside = 1;          ///< products of the same A, of N columns each, that share tiles
 
   friend bool operator==(const ProductSizes&, const ProductSizes&) = default;
@@ -30,9 +31,21 @@ struct ProductTile {
 namespace detail {
 /// Multiply-adds per cycle of a multiprocessor in one round of 128 tiles with K = 4096 (H200, f16), the largest tile's.
 inline constexpr double kMostPerCycle = 1790;
-inline constexpr double kOfF8 = 1.9;  ///< times as many of f8
 /// Bytes per cycle that all multiprocessors read from the L2 cache, and that one of them does.
 inline constexpr double kAllRead = 6400, kOneReads = 63;
+
+/// The same of other types, as far as measurements tell them from 16-bit floats.
+struct ProductRates {
+  double products;  ///< times as many multiply-adds
+  double all_read, one_reads;
+  double turned = 0;  ///< cycles for each column of a tile and each of K that B [K, N] is turned in
+};
+inline ProductRates rates_of(const ProductSizes& s) {
+  if (is_f8(s.in)) return {1.9, kAllRead, kOneReads};
+  if (s.in == DType::i8) return {1.6, 9000, 50, s.along_k ? 0 : .06};
+  if (s.in == DType::f32) return {.5, 9000, 50};
+  return {1, kAllRead, kOneReads};
+}
 inline constexpr double kStores = .077;  ///< cycles for each element of a tile that nothing hides
 
 /// Cycles of programs that a machine runs so many at a time of: rounds, each of which takes as long as `round` says of
@@ -56,7 +69,7 @@ inline constexpr ProductTile kProductTiles[] = {
     {112, 128, 8, 6, .878},  {112, 256, 8, 4, .99},   {120, 256, 8, 4, .99},  {144, 64, 4, 7, .527},
     {144, 128, 8, 5, .959},  {144, 192, 12, 3, .981}, {144, 256, 8, 3, .995}, {152, 128, 8, 5, .949},
     {152, 256, 8, 3, .995},  {160, 256, 8, 3, .995},  {160, 64, 4, 6, .535},  {160, 128, 8, 5, .957},
-    {160, 192, 12, 3, .987}, {176, 192, 12, 3, .995},
+    {160, 192, 12, 3, .987}, {176, 192, 12, 3, .995}, {256, 128, 8, 4, 1.0},
 };
 
 /// Cycles that a product takes in these tiles. The multiprocessors work on a tile each, round by round; a round takes
@@ -67,7 +80,7 @@ inline constexpr ProductTile kProductTiles[] = {
 /// mean). Half of the products were enough to find them: with the other half 1.05. Of 400 other products what it
 /// chooses takes 0.88 times as long as cuBLAS (before there was a model, 0.96), at M over 2048 1.01 times (1.07). Of f8
 /// (9,500 measurements of 224 products) what it chooses takes 1.03 times as long as the fastest, 0.84 times as long as
-/// what was chosen before.
+/// what was chosen before; of tf32 and i8 (5,000 each of 136) 1.04 and 1.06 times, 0.92 and 0.87 times.
 inline double cycles_of(const ProductTile& t, const ProductSizes& s, int64_t k, int multiprocessors) {
   constexpr double kRagged = 1.15;  // rows of copies that end behind a matrix take longer (lowering/tma.cpp)
   constexpr double kLines = .57;    // how much longer where rows begin within a line of the cache
@@ -82,19 +95,21 @@ inline double cycles_of(const ProductTile& t, const ProductSizes& s, int64_t k, 
   const int64_t machine = std::max(t.cluster, t.cluster_n) > 2 ? multiprocessors * 10 / 11 : multiprocessors;
   const double ragged = s.m % t.bm != 0 ? kRagged : 1;
   // B's rows have K or N elements.
-  const int64_t line = 128 / s.bytes;
-  const bool across = s.bytes > 1 && s.n % line != 0;
-  const double a = ragged * s.bytes * t.bm, b = ragged * s.bytes * t.bn;
+  const auto bytes = static_cast<int>(size_of(s.in));
+  const ProductRates rates = rates_of(s);
+  const int64_t line = 128 / bytes;
+  const bool across = !(bytes == 1 && s.along_k) && s.n % line != 0;
+  const double a = ragged * bytes * t.bm, b = ragged * bytes * t.bn;
   // What lines cost more is for the cache to read, once for a cluster.
   const double lines_a = a * (k % line != 0 ? kLines : 0) / t.cluster_n;
   const double lines_b = b * (k % line != 0 || across ? kLines : 0) / t.cluster;
   const double shared = a / t.cluster_n + b / t.cluster + lines_a + lines_b;
   const double area = double(t.bm) * t.bn;
-  const double rate = kMostPerCycle * (s.bytes == 1 ? kOfF8 : 1) * t.rate;
-  const double alone = std::max(area / rate, (a + b + lines_a + lines_b) / kOneReads);
+  const double rate = kMostPerCycle * rates.products * t.rate;
+  const double alone = std::max(area / rate, (a + b + lines_a + lines_b) / rates.one_reads) + rates.turned * t.bn;
   auto rounds = [&](int64_t programs, double depth) {
     return cycles_in_rounds(double(programs), double(machine),
-                            [&](double running) { return depth * std::max(alone, running * shared / kAllRead); });
+                            [&](double running) { return depth * std::max(alone, running * shared / rates.all_read); });
   };
   const auto depth = double(k);
   if (t.splits == 1) return rounds(tiles, depth) + area * kStores + (t.cluster * t.cluster_n > 1 ? kMeet : 0);
@@ -117,10 +132,14 @@ inline bool takes_beside(ProductTile& tile, int products) {
 /// each other).
 inline ProductTile fastest_tile(const ProductSizes& sizes, int multiprocessors) {
   // A decode step: 1.01 to 1.2 times as fast as 64 rows, most of them empty.
-  if (sizes.m <= 16 && sizes.bytes == 2 && sizes.beside == 1) return {16, 128, 4, 8, 0};
-  constexpr int64_t kLeastDepth = 400, kMostSplits = 10;  // of K for each part
+  if (sizes.m <= 16 && !is_f8(sizes.in) && sizes.beside == 1) return {16, 128, 4, 8, 0};
+  constexpr int64_t kMostSplits = 10;
+  const int64_t least_depth = sizes.in == DType::i8 ? 800 : 400;  // of K for each part
   const int64_t k = sizes.k > 0 ? sizes.k : 4096;
-  const int most = sizes.may_split ? static_cast<int>(std::clamp<int64_t>(sizes.k / kLeastDepth, 1, kMostSplits)) : 1;
+  const int most = sizes.may_split ? static_cast<int>(std::clamp<int64_t>(sizes.k / least_depth, 1, kMostSplits)) : 1;
+  const double turned = rates_of(sizes).turned;
+  // Clusters of others were not measured.
+  const bool clusters = size_of(sizes.in) == 2 || is_f8(sizes.in);
   ProductTile best{};
   double least = 0;
   ProductSizes all = sizes;
@@ -133,6 +152,7 @@ inline ProductTile fastest_tile(const ProductSizes& sizes, int multiprocessors) 
   };
   for (ProductTile tile : kProductTiles) {
     if (sizes.m <= 64 && tile.bm > 64) continue;  // never the fastest there
+    if (tile.bm == 256 && turned == 0) continue;  // as fast as 128 x 256
     const int64_t rows = cdiv(sizes.m, int64_t{tile.bm}), columns = cdiv(sizes.n, int64_t{tile.bn});
     const int64_t tiles = sizes.batch * rows * columns;
     if (sizes.beside > 1) {
@@ -140,9 +160,9 @@ inline ProductTile fastest_tile(const ProductSizes& sizes, int multiprocessors) 
       continue;
     }
     consider(tile);
-    if (rows % 2 == 0) tile.cluster = 2, consider(tile), tile.cluster = 1;
+    if (clusters && rows % 2 == 0) tile.cluster = 2, consider(tile), tile.cluster = 1;
     // Programs of a cluster copy equal parts of whole tiles, of whole rows of a swizzle pattern (8).
-    const bool divides = sizes.m % tile.bm == 0 && tile.bm % 32 == 0 && columns % 4 == 0;
+    const bool divides = clusters && sizes.m % tile.bm == 0 && tile.bm % 32 == 0 && columns % 4 == 0;
     if (divides) tile.cluster_n = 4, consider(tile), tile.cluster_n = 1;
     const int64_t rest = tiles % multiprocessors;
     // More parts than multiprocessors only where there are no whole tiles beside them.
@@ -151,22 +171,31 @@ inline ProductTile fastest_tile(const ProductSizes& sizes, int multiprocessors) 
   }
   return best;
 }
-}  // namespace detail
 
-/// The same for a machine. Launches ask again and again for a few sizes, which are kept.
-inline ProductTile warpgroup_tile(const ProductSizes& sizes, const Machine& machine) {
+/// What `choose` says of a product on a machine. Launches ask again and again for a few sizes, which are kept.
+template <class Tile, class Choose>
+Tile kept(const ProductSizes& sizes, const Machine& machine, const Choose& choose) {
   struct Known {
     ProductSizes sizes{};
     int multiprocessors = 0;
-    ProductTile tile{};
+    uint32_t shared_bytes = 0;
+    Tile tile{};
   };
   thread_local std::array<Known, 64> all;
   uint64_t mix = 0;
   for (int64_t size : {sizes.m, sizes.n, sizes.k}) mix = (mix + static_cast<uint64_t>(size)) * 0x9e3779b97f4a7c15;
   Known& known = all[mix >> 58];
-  if (known.multiprocessors != machine.multiprocessors || known.sizes != sizes)
-    known = {sizes, machine.multiprocessors, detail::fastest_tile(sizes, machine.multiprocessors)};
+  if (known.multiprocessors != machine.multiprocessors || known.shared_bytes != machine.shared_bytes ||
+      known.sizes != sizes)
+    known = {sizes, machine.multiprocessors, machine.shared_bytes, choose()};
   return known.tile;
+}
+}  // namespace detail
+
+/// The same for a machine.
+inline ProductTile warpgroup_tile(const ProductSizes& sizes, const Machine& machine) {
+  return detail::kept<ProductTile>(sizes, machine,
+                                   [&] { return detail::fastest_tile(sizes, machine.multiprocessors); });
 }
 
 }  // namespace tile::kernels

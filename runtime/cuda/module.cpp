@@ -171,7 +171,7 @@ Result<std::shared_ptr<Module>> CudaModule::load(std::shared_ptr<CudaDevice> dev
   };
   out->waits_for_stream_ =
       d.cuLaunchKernelEx != nullptr && d.version >= kOverlapDriver && has_mark(kWaitsForStreamMark);
-  out->is_straight_ = out->waits_for_stream_ && has_mark(kStraightMark);
+  out->is_short_ = out->waits_for_stream_ && has_mark(kShortMark);
 
   const auto attribute = [&](CUfunction_attribute which) {
     int value = 0;

@@ -26,9 +26,9 @@ class CudaModule : public Module {
   int64_t concurrent_programs() const { return concurrent_programs_; }
   /// The kernel waits itself for what is in front of it in its stream (launch_marks.h).
   bool waits_for_stream() const { return waits_for_stream_; }
-  /// Of such kernels: programs that a multiprocessor has room for (at least 1), and whether they have no loops.
+  /// Of such kernels: programs that a multiprocessor has room for (at least 1), and whether they are short.
   int room() const { return room_; }
-  bool is_straight() const { return is_straight_; }
+  bool is_short() const { return is_short_; }
   /// Null if the kernel has no tensor maps.
   TensorMaps* tensor_maps() const { return tensor_maps_.get(); }
 
@@ -42,7 +42,7 @@ class CudaModule : public Module {
   std::shared_ptr<const KernelBinary> debug_info_;
   const char* lasting_name_;
   int64_t concurrent_programs_ = 0;
-  bool waits_for_stream_ = false, is_straight_ = false;
+  bool waits_for_stream_ = false, is_short_ = false;
   int room_ = 1;
   std::unique_ptr<TensorMaps> tensor_maps_;
 };

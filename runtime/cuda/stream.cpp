@@ -109,7 +109,7 @@ Status CudaStream::launch(const Module& module, const Grid& grid, const uint64_t
   CUresult r = CUDA_SUCCESS;
   const Placement placement{programs.programs(), loaded.room(), device_.properties().multiprocessors};
   const bool early = loaded.waits_for_stream() &&
-                     comes_early(placement, share_before_.load(std::memory_order_relaxed), loaded.is_straight());
+                     comes_early(placement, share_before_.load(std::memory_order_relaxed), loaded.is_short());
   share_before_.store(placement.share(), std::memory_order_relaxed);
   if (early) {
     static constexpr LaunchAttribute kOverlap{CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, 1, {}};

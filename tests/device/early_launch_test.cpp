@@ -6,8 +6,8 @@
 namespace tile::cu {
 namespace {
 
-bool early(int64_t programs, int64_t resident, double before, bool straight = false) {
-  return comes_early({programs, resident, /*multiprocessors=*/132}, before, straight);
+bool early(int64_t programs, int64_t resident, double before, bool is_short = false) {
+  return comes_early({programs, resident, /*multiprocessors=*/132}, before, is_short);
 }
 
 TEST(EarlyLaunch, WhereProgramsFillTheMachine) {
@@ -29,9 +29,9 @@ TEST(EarlyLaunch, WhereThereIsRoomBesideTheKernelInFront) {
 }
 
 TEST(EarlyLaunch, ShortProgramsThatHalfFillTheMachine) {
-  EXPECT_TRUE(early(1024, 12, 1, /*straight=*/true));
+  EXPECT_TRUE(early(1024, 12, 1, /*is_short=*/true));
   EXPECT_FALSE(early(1024, 12, 1));
-  EXPECT_FALSE(early(528, 8, 1, /*straight=*/true)) << "half of the multiprocessors would take all";
+  EXPECT_FALSE(early(528, 8, 1, /*is_short=*/true)) << "half of the multiprocessors would take all";
 }
 
 }  // namespace

@@ -27,9 +27,11 @@ TEST(ProductTiles, AnySizeHasOneThatTheKernelTakes) {
   std::mt19937 random(5);
   auto size = [&] { return static_cast<int64_t>(std::exp2(std::uniform_real_distribution<>(0, 15)(random))); };
   for (int i = 0; i < 3000; ++i) {
-    const ProductSizes s{
-        1 + static_cast<int64_t>(random() % 3), size(), size(), random() % 2 ? size() : 0, random() % 2 == 0,
-        1 + static_cast<int>(random() % 2)};
+    constexpr DType kTypes[] = {DType::f16, DType::bf16, DType::f8e4m3, DType::i8, DType::f32};
+    ProductSizes s{1 + static_cast<int64_t>(random() % 3), size(), size(), random() % 2 ? size() : 0,
+                   random() % 2 == 0};
+    s.in = kTypes[random() % std::size(kTypes)], s.along_k = is_f8(s.in) || random() % 2;
+    s.beside = 1 + static_cast<int>(size_of(s.in) == 2 && random() % 2);
     const ProductTile t = warpgroup_tile(s, hopper());
     SCOPED_TRACE(fmt::format("{} x {} x {} x {}: {}", s.batch, s.m, s.n, s.k, text(t)));
     ASSERT_TRUE(t.bm % 8 == 0 && t.bn % 64 == 0 && t.warps % 4 == 0 && t.stages >= 3);
@@ -96,6 +98,50 @@ TEST(ExpertTiles, BlocksAreThoseOfRowsDrawnAtRandom) {
     }
 }
 
+TEST(ResidentTiles, AnySizeHasOneThatTheKernelTakes) {
+  Machine ampere;
+  ampere.gpu = true, ampere.shared_bytes = 101376, ampere.multiprocessors = 84;  // sm_86
+  std::mt19937 random(6);
+  auto size = [&] { return static_cast<int64_t>(std::exp2(std::uniform_real_distribution<>(0, 15)(random))) - 1; };
+  for (int i = 0; i < 2000; ++i)
+    for (const Machine& machine : {hopper(), ampere})
+      for (const DType in : {DType::f32, DType::f64}) {
+        const int64_t batch = 1 + static_cast<int64_t>(random() % 3), m = size(), n = size(), k = size();
+        const bool may_split = random() % 2;
+        const ResidentTile t = resident_tile({batch, m, n, k, may_split, in}, machine);
+        SCOPED_TRACE(fmt::format("{} x {} x {} x {}: {}x{}x{} in {}", batch, m, n, k, t.bm, t.bn, t.bk, t.splits));
+        ASSERT_LE(detail::ring_bytes(t, static_cast<int>(size_of(in))), machine.shared_bytes) << "stages fit";
+        ASSERT_TRUE(t.stages >= 2 && t.splits >= 1 && (may_split || t.splits == 1));
+        ASSERT_TRUE(t.splits == 1 || k / t.splits >= 256) << "parts of K worth a launch of their own";
+      }
+}
+
+TEST(ResidentTiles, SizesThatWereMeasured) {
+  auto tile = [](DType in, int64_t m, int64_t n, int64_t k) {
+    const ResidentTile t = resident_tile({1, m, n, k, /*may_split=*/true, in}, hopper());
+    return fmt::format("{}x{}x{} splits {}", t.bm, t.bn, t.bk, t.splits);
+  };
+  EXPECT_EQ("128x128x32 splits 1", tile(DType::f32, 4096, 4096, 4096));
+  EXPECT_EQ("64x128x32 splits 1", tile(DType::f32, 1024, 1024, 1024)) << "one tile for each multiprocessor";
+  EXPECT_EQ("64x128x32 splits 4", tile(DType::f32, 64, 4096, 4096)) << "32 tiles";
+  EXPECT_EQ("128x64x16 splits 1", tile(DType::f64, 4096, 4096, 4096));
+  EXPECT_EQ("96x96x16 splits 1", tile(DType::f64, 1500, 1500, 1500)) << "two rounds, 256 of 264 programs";
+}
+
+TEST(ResidentTiles, TheGateBuildsAllOfThem) {
+  std::set<std::tuple<std::string, int, int>> built;
+  for (const CatalogRow& row : catalog())
+    for (const Problem& p : row.problems)
+      if (row.name == "gemm" && p.purpose == Purpose::build) {
+        const auto c = gemm_kernel<float, float>().product.from_words(row.default_config(p, hopper()));
+        built.emplace(p.dtype, c.BM, c.BN);
+      }
+  for (const ResidentTile& t : detail::kTilesOfF32)
+    EXPECT_TRUE(built.contains({"f32", t.bm, t.bn})) << t.bm << "x" << t.bn;
+  for (const ResidentTile& t : detail::kTilesOfF64)
+    EXPECT_TRUE(built.contains({"f64", t.bm, t.bn})) << t.bm << "x" << t.bn;
+}
+
 TEST(ProductTiles, KeptOnesAreOfTheirSizesAndMachine) {
   Machine half = hopper();
   half.multiprocessors = 66;
@@ -103,7 +149,7 @@ TEST(ProductTiles, KeptOnesAreOfTheirSizesAndMachine) {
     for (int64_t m = 1; m < 3000; m += 7)
       for (int beside : {1, 2})
         for (const Machine& machine : {hopper(), half}) {
-          const ProductSizes s{1, m, 4096, 4096, m % 2 == 0, 2, beside};
+          const ProductSizes s{.batch = 1, .m = m, .n = 4096, .k = 4096, .may_split = m % 2 == 0, .beside = beside};
           ASSERT_EQ(text(detail::fastest_tile(s, machine.multiprocessors)), text(warpgroup_tile(s, machine)));
         }
 }

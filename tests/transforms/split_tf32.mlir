@@ -1,4 +1,4 @@
-// Products in tf32x3 of tiles that the program has computed: three products of warpgroups in tf32.
+// Products in tf32x3 of tiles that the program has computed, and large ones: three products of warpgroups in tf32.
 // RUN: tile-opt %s -split-input-file --tile-target=sm_90a --tile-split-tf32 -cse | FileCheck %s
 // RUN: tile-opt %s -split-input-file --tile-target=sm_80 --tile-split-tf32 | FileCheck %s --check-prefix=SM80
 
@@ -39,7 +39,20 @@ func.func @transposed(%x: tensor<128x64xf32>, %acc: tensor<128x128xf32>) -> tens
 }
 
 // -----
-// Loaded operands, few rows, and chains with a product that only single warps have stay.
+// Loaded operands of large products are split behind their load.
+// CHECK-LABEL: func.func @large
+// CHECK: %[[L:.*]] = tile.load
+// CHECK: arith.bitcast %[[L]]
+// CHECK-COUNT-3: tile.dot {{.*}} precision{{ *}}tf32 :
+func.func @large(%x: tensor<128x32xf32>, %v: !tile.view<2xf32>, %acc: tensor<128x128xf32>) -> tensor<128x128xf32> {
+  %c0 = arith.constant 0 : i32
+  %y = tile.load %v[%c0, %c0 : i32, i32] : !tile.view<2xf32> -> tensor<32x128xf32>
+  %d = tile.dot %x, %y, %acc precision tf32x3 : tensor<128x32xf32>, tensor<32x128xf32> -> tensor<128x128xf32>
+  return %d : tensor<128x128xf32>
+}
+
+// -----
+// Loaded operands of small products, few rows, and chains with a product that only single warps have stay.
 // CHECK-LABEL: func.func @loaded
 // CHECK: precision{{ *}}tf32x3
 // CHECK-LABEL: func.func @few

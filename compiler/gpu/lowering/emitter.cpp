@@ -84,6 +84,7 @@ std::unique_ptr<llvm::Module> Emitter::run() {
   }
   if (failed(emitBlock(kernel_.getBody().front()))) return nullptr;
   b.CreateRetVoid();
+  markIfShort();
   if (debugInfo_) debugInfo_->finish();
   info.threads = static_cast<uint32_t>(totalThreads());
   return std::move(module_);

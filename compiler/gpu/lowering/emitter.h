@@ -71,6 +71,9 @@ class Emitter {
   /// launched early for that (runtime/launch_marks.h); then the next one may. Nothing where the target has no such
   /// launches.
   void waitForStream();
+  /// A symbol for the runtime (runtime/launch_marks.h).
+  void mark(const char* name);
+  void markIfShort();
   /// i32: what this thread's lane and warp add to coordinate `dim` (to which register coordinates are added).
   llvm::Value* threadCoord(const layout::Layout& layout, int dim);
   /// Sum over the digits of `index` along `dim` of value * stride; null when no digit moves along it.

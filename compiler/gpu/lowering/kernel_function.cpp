@@ -97,17 +97,23 @@ LogicalResult Emitter::beginKernel() {
   return success();
 }
 
+void Emitter::mark(const char* name) {
+  auto* mark =
+      new llvm::GlobalVariable(*module_, b.getInt8Ty(), /*isConstant=*/false, llvm::GlobalValue::ExternalLinkage,
+                               b.getInt8(1), name, nullptr, llvm::GlobalValue::NotThreadLocal, /*AddressSpace=*/1);
+  mark->setAlignment(llvm::Align(1));
+}
+
+void Emitter::markIfShort() {
+  constexpr unsigned kFew = 400;  // instructions, before anything is made of them
+  auto isLoop = [](LoopLikeOpInterface) { return WalkResult::interrupt(); };
+  if (target.sm >= 90 && function_->getInstructionCount() <= kFew && !kernel_.walk(isLoop).wasInterrupted())
+    mark(kShortMark);
+}
+
 void Emitter::waitForStream() {
   if (target.sm < 90) return;
-  auto mark = [&](const char* name) {
-    auto* global = new llvm::GlobalVariable(*module_, b.getInt8Ty(), /*isConstant=*/false,
-                                            llvm::GlobalValue::ExternalLinkage, b.getInt8(1), name, nullptr,
-                                            llvm::GlobalValue::NotThreadLocal, /*AddressSpace=*/1);
-    global->setAlignment(llvm::Align(1));
-  };
   mark(kWaitsForStreamMark);
-  const bool hasLoops = kernel_.walk([](LoopLikeOpInterface) { return WalkResult::interrupt(); }).wasInterrupted();
-  if (!hasLoops) mark(kStraightMark);
   b.CreateIntrinsic(llvm::Intrinsic::nvvm_griddepcontrol_wait, {});
   if (roles_->hasRoles()) {  // few programs, or large ones
     b.CreateIntrinsic(llvm::Intrinsic::nvvm_griddepcontrol_launch_dependents, {});
