@@ -11,7 +11,7 @@ namespace tile::kernels {
 
 struct ResidentTile {
   int bm, bn, bk, warps, stages;
-  int resident;          ///< programs that registers leave room for
+  int resident;           ///< programs that registers leave room for
   double alone, crowded;  ///< cycles for each of K: of a program alone, and of each of many
   int splits = 1;
 };
@@ -26,8 +26,8 @@ inline constexpr ResidentTile kTilesOfF32[] = {
     {16, 128, 32, 4, 4, 2, 8.9, 28.8},    {32, 32, 32, 2, 4, 6, 28.6, 13.8},
 };
 inline constexpr ResidentTile kTilesOfF64[] = {
-    {128, 64, 16, 4, 4, 2, 37.2, 70.1}, {96, 96, 16, 4, 3, 2, 53.5, 77.4},  {64, 96, 16, 4, 3, 2, 35.6, 52.6},
-    {64, 64, 16, 4, 4, 3, 38.8, 35.7},  {32, 64, 16, 4, 4, 4, 25.2, 19.2},  {16, 128, 16, 4, 4, 3, 14.1, 25.9},
+    {128, 64, 16, 4, 4, 2, 37.2, 70.1}, {96, 96, 16, 4, 3, 2, 53.5, 77.4}, {64, 96, 16, 4, 3, 2, 35.6, 52.6},
+    {64, 64, 16, 4, 4, 3, 38.8, 35.7},  {32, 64, 16, 4, 4, 4, 25.2, 19.2}, {16, 128, 16, 4, 4, 3, 14.1, 25.9},
     {16, 64, 32, 2, 4, 2, 25.8, 10.7},  {32, 32, 16, 2, 6, 4, 25.8, 10.0},
 };
 
@@ -36,12 +36,12 @@ inline int64_t ring_bytes(const ResidentTile& t, int element) {
   return int64_t{t.bm + t.bn} * t.bk * t.stages * element;
 }
 
-/// Cycles that a product takes in these tiles, less what it takes in any. The programs of a round are dealt out evenly; a
-/// multiprocessor's are as fast as one of them alone, or as its units let all of them be (the root of the sum of both
+/// Cycles that a product takes in these tiles, less what it takes in any. The programs of a round are dealt out evenly;
+/// a multiprocessor's are as fast as one of them alone, or as its units let all of them be (the root of the sum of both
 /// squares lies between).
 inline double cycles_of(const ResidentTile& t, const ProductSizes& s, int64_t k, const Machine& machine) {
   const bool is_f64 = s.in == DType::f64;
-  const double kFill = is_f64 ? 41 : 20;  // of K, that a program takes to begin and end
+  const double kFill = is_f64 ? 41 : 20;                                  // of K, that a program takes to begin and end
   constexpr double kSecond = 2800, kSecondPart = 110, kPartBytes = 1140;  // as in product_tiles.h
   const int64_t bytes = is_f64 ? 8 : 4;
   // Shared memory leaves room for as many, whatever registers do. (1 KB of each program is the system's.)
@@ -74,7 +74,8 @@ inline ResidentTile fastest_resident_tile(const ProductSizes& s, const Machine& 
     if (ring_bytes(tile, is_f64 ? 8 : 4) > int64_t{machine.shared_bytes} - 2048) --tile.stages;
     const int64_t all = s.batch * cdiv(s.m, int64_t{tile.bm}) * cdiv(s.n, int64_t{tile.bn});
     // Parts only where there is no round of whole tiles (others were not measured).
-    const int64_t parts = all > 0 && all < machine.multiprocessors ? std::min(most, 2 * machine.multiprocessors / all) : 1;
+    const int64_t parts =
+        all > 0 && all < machine.multiprocessors ? std::min(most, 2 * machine.multiprocessors / all) : 1;
     for (; tile.splits <= parts; ++tile.splits) {
       const double cycles = cycles_of(tile, s, k, machine) * (tile.splits > 1 ? 1.01 : 1);  // the plain one if in doubt
       if (least == 0 || cycles < least) least = cycles, best = tile;
@@ -86,8 +87,7 @@ inline ResidentTile fastest_resident_tile(const ProductSizes& s, const Machine& 
 
 /// The tile that takes least time by the model on a GPU, with parts of K where those help and sizes.may_split.
 inline ResidentTile resident_tile(const ProductSizes& sizes, const Machine& machine) {
-  return detail::kept<ResidentTile>(sizes, machine,
-                                    [&] { return detail::fastest_resident_tile(sizes, machine); });
+  return detail::kept<ResidentTile>(sizes, machine, [&] { return detail::fastest_resident_tile(sizes, machine); });
 }
 
 }  // namespace tile::kernels

@@ -1,6 +1,6 @@
-// Kernels for sm_90 and later wait themselves for what is in front of them in their stream, before they touch memory, and say
-// so by a symbol: the runtime launches them early where that does not crowd them (runtime/cuda/early_launch.h;
-// those of few instructions without loops are short). Kernels with roles prepare their barriers first. Of programs that start
+// Kernels for sm_90 and later wait themselves for what is in front of them in their stream, before they touch memory, and
+// say so by a symbol: the runtime launches them early where that does not crowd them (runtime/cuda/early_launch.h; those
+// of few instructions without loops are short). Kernels with roles prepare their barriers first. Of programs that start
 // and end by the hundred thousand, only the last ones, which may run at the same time, let the next kernel come.
 // RUN: tile-opt %s --tile-target=sm_90a -tile-assign-layouts -canonicalize -cse -tile-place-buffers -tile-insert-barriers -tile-emit=as=ptx -o /dev/null | FileCheck %s
 // RUN: tile-opt %s --tile-target=sm_80 -tile-assign-layouts -canonicalize -cse -tile-place-buffers -tile-insert-barriers -tile-emit=as=ptx -o /dev/null | FileCheck %s --check-prefix=OLD

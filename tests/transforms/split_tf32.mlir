@@ -52,12 +52,15 @@ func.func @large(%x: tensor<128x32xf32>, %v: !tile.view<2xf32>, %acc: tensor<128
 }
 
 // -----
-// Loaded operands of small products, few rows, and chains with a product that only single warps have stay.
+// Loaded operands of small products, few rows, chains with a product that only single warps have, and parts that shared
+// memory has no room for stay.
 // CHECK-LABEL: func.func @loaded
 // CHECK: precision{{ *}}tf32x3
 // CHECK-LABEL: func.func @few
 // CHECK: precision{{ *}}tf32x3
 // CHECK-LABEL: func.func @beside_exact
+// CHECK: precision{{ *}}tf32x3
+// CHECK-LABEL: func.func @deep
 // CHECK: precision{{ *}}tf32x3
 func.func @loaded(%x: tensor<64x64xf32>, %v: !tile.view<2xf32>, %acc: tensor<64x64xf32>) -> tensor<64x64xf32> {
   %c0 = arith.constant 0 : i32
@@ -73,4 +76,10 @@ func.func @beside_exact(%x: tensor<64x64xf32>, %acc: tensor<64x64xf32>) -> tenso
   %d = tile.dot %x, %x, %acc precision tf32x3 : tensor<64x64xf32>, tensor<64x64xf32> -> tensor<64x64xf32>
   %e = tile.dot %x, %d, %acc : tensor<64x64xf32>, tensor<64x64xf32> -> tensor<64x64xf32>
   return %e : tensor<64x64xf32>
+}
+func.func @deep(%x: tensor<128x64xf32>, %v: !tile.view<2xf32>, %acc: tensor<128x128xf32>) -> tensor<128x128xf32> {
+  %c0 = arith.constant 0 : i32
+  %y = tile.load %v[%c0, %c0 : i32, i32] : !tile.view<2xf32> -> tensor<64x128xf32>
+  %d = tile.dot %x, %y, %acc precision tf32x3 : tensor<128x64xf32>, tensor<64x128xf32> -> tensor<128x128xf32>
+  return %d : tensor<128x128xf32>
 }

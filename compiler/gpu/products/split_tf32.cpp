@@ -14,6 +14,7 @@
 #include "compiler/dialect/products.h"
 #include "compiler/gpu/dot_passes.h"
 #include "compiler/gpu/forms/mma_table.h"
+#include "llvm/ADT/SetVector.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Pass/Pass.h"
@@ -24,19 +25,22 @@ using namespace mlir;
 namespace {
 
 constexpr int64_t kRows = 64, kColumns = 32;  ///< of a warpgroup's product: smaller ones are left to single warps
-constexpr int64_t kLoaded = 128 * 128;        ///< elements of products of loaded operands
+constexpr int64_t kLoaded[] = {128 * 128, 128 * 256};  ///< elements of products of loaded operands
+constexpr int64_t kPartBytes = 96 * 1024;  ///< of shared memory, for the parts of their operands: less than half of it
 
 bool isComputed(Value operand) {
   while (auto trans = operand.getDefiningOp<TransOp>()) operand = trans.getSource();
   return !isa_and_nonnull<LoadOp, GatherOp>(operand.getDefiningOp());
 }
 
+bool areComputed(DotOp dot) { return isComputed(dot.getA()) && isComputed(dot.getB()); }
+
 bool isForWarpgroups(DotOp dot) {
   const auto shape = dot.getResult().getType().getShape();
   const int64_t k = dot.getA().getType().getDimSize(1);
-  const bool pays = (isComputed(dot.getA()) && isComputed(dot.getB())) || shape[0] * shape[1] >= kLoaded;
+  const int64_t elements = shape[0] * shape[1];
   return dot.getPrecision() == Precision::tf32x3 && shape[0] % kRows == 0 && shape[1] % kColumns == 0 &&
-         k % kColumns == 0 && pays;
+         k % kColumns == 0 && (areComputed(dot) || (elements >= kLoaded[0] && elements <= kLoaded[1]));
 }
 
 class Splitter {
@@ -101,7 +105,12 @@ class SplitTf32Pass : public PassWrapper<SplitTf32Pass, OperationPass<func::Func
       else
         all &= chooseWarpgroupEngine(element, acc, dot.getPrecision(), target_()).has_value();
     });
-    if (!all) return;
+    llvm::SmallSetVector<Value, 8> loaded;
+    for (DotOp dot : dots)
+      if (!areComputed(dot)) loaded.insert(dot.getA()), loaded.insert(dot.getB());
+    int64_t bytes = 0;
+    for (Value tile : loaded) bytes += 2 * 4 * cast<RankedTensorType>(tile.getType()).getNumElements();
+    if (!all || bytes > kPartBytes) return;
     Splitter splitter;
     for (DotOp dot : dots) splitter.split(dot);
   }
@@ -112,6 +121,8 @@ class SplitTf32Pass : public PassWrapper<SplitTf32Pass, OperationPass<func::Func
 
 }  // namespace
 
-std::unique_ptr<Pass> createSplitTf32Pass(TargetOf target) { return std::make_unique<SplitTf32Pass>(std::move(target)); }
+std::unique_ptr<Pass> createSplitTf32Pass(TargetOf target) {
+  return std::make_unique<SplitTf32Pass>(std::move(target));
+}
 
 }  // namespace tile::ir
