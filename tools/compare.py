@@ -31,7 +31,7 @@ except ImportError:
     torch = None  # main() says so, behind --help
 
 TORCH_TYPES = torch and {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32, "tf32": torch.float32,
-                         "f8e4m3": torch.float8_e4m3fn, "f64": torch.float64, "i8": torch.int8}
+                         "tf32x3": torch.float32, "f8e4m3": torch.float8_e4m3fn, "f64": torch.float64, "i8": torch.int8}
 
 
 class CycleCounter:

@@ -92,7 +92,7 @@ Check with_gaps(std::string output, reference::Comparison c, const reference::Ho
 }
 
 DType storage_of(std::string_view dtype) {
-  if (dtype == "tf32") return DType::f32;
+  if (dtype == "tf32" || dtype == "tf32x3") return DType::f32;
   for (int d = 0; d < kNumDTypes; ++d)
     if (name(static_cast<DType>(d)) == dtype) return static_cast<DType>(d);
   return DType::f32;

@@ -75,7 +75,7 @@ struct Gathered {
 /// The comparison, failed if bytes around the output's elements changed.
 Check with_gaps(std::string output, reference::Comparison c, const reference::HostTensor& tensor);
 
-/// Element type of a problem's dtype name: "tf32" is f32 in memory.
+/// Element type of a problem's dtype name: "tf32" and "tf32x3" are f32 in memory.
 DType storage_of(std::string_view dtype);
 
 /// A case that knows its outputs.
@@ -112,7 +112,7 @@ Result<std::unique_ptr<Case>> make_case(const std::shared_ptr<Device>& device, c
   return std::unique_ptr<Case>(std::move(c));
 }
 
-/// Calls fn(T{}) with the C++ storage type of a float dtype name ("f16", "bf16", "f32", "tf32").
+/// Calls fn(T{}) with the C++ storage type of a float dtype name ("f16", "bf16", "f32", "tf32", "tf32x3").
 template <class Fn>
 auto with_float_type(std::string_view dtype, Fn fn) {
   if (dtype == "f16") return fn(half{});

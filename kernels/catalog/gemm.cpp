@@ -131,8 +131,10 @@ auto with_types(std::string_view dtype, Fn fn) {
 
 /// The config of a problem: tiles by its size, flags by what it asks for.
 GemmConfig default_of(const Problem& p, const Machine& machine) {
-  GemmConfig c = split_gemm_config(storage_of(p.dtype), p.dtype == "tf32", p.sizes.get("batch", 1), p.sizes["M"],
-                                   p.sizes["N"], p.sizes["K"], machine, !p.sizes["ta"] && p.sizes["tb"]);
+  const int64_t batch = p.sizes.get("batch", 1), m = p.sizes["M"], n = p.sizes["N"], k = p.sizes["K"];
+  GemmConfig c = p.dtype == "tf32x3" ? tf32x3_gemm_config(batch, m, n, k, machine)
+                                     : split_gemm_config(storage_of(p.dtype), p.dtype == "tf32", batch, m, n, k, machine,
+                                                         !p.sizes["ta"] && p.sizes["tb"]);
   c.trans_a = p.sizes["ta"] != 0, c.trans_b = p.sizes["tb"] != 0;
   c.use_alpha = p.sizes.get("alpha", 1) != 1, c.use_c = p.sizes["beta"] != 0;
   if (p.sizes["splits"]) c.splits = static_cast<int>(p.sizes["splits"]), c.cluster = c.cluster_n = 1;
@@ -165,7 +167,7 @@ CatalogRow row_of(const char* name, const char* summary) {
   row.tuning = [](const Problem& p, const Machine& machine) {
     const DType in = storage_of(p.dtype);
     return Tuning{
-        "gemm", gemm_tuning_key(in, p.dtype == "tf32", p.sizes["M"], p.sizes["N"]),
+        "gemm", gemm_tuning_key(in, p.dtype == "tf32", p.sizes["M"], p.sizes["N"], p.dtype == "tf32x3"),
         words_of(gemm_kernel<float, float>().product, gemm_space(default_of(p, untuned(machine)), in, machine))};
   };
   row.prepare = [](std::shared_ptr<Device> device, const Problem& p, const ConfigWords& c) {
@@ -181,7 +183,7 @@ CatalogRow row_of(const char* name, const char* summary) {
 CatalogRow gemm_row() {
   CatalogRow row = row_of<false>("gemm", "D = alpha op(A) op(B) + beta C");
   row.peers = "cuBLAS through torch.matmul";
-  row.dtypes = {"f16", "bf16", "f32", "tf32", "f64", "i8", "f8e4m3", "f8e5m2"};
+  row.dtypes = {"f16", "bf16", "f32", "tf32", "tf32x3", "f64", "i8", "f8e4m3", "f8e5m2"};
   for (const std::string& d : row.dtypes) {
     if (d.starts_with("f8")) {
       row.problems.push_back({d, {{"M", 128}, {"N", 192}, {"K", 96}, {"tb", 1}}});
@@ -226,7 +228,7 @@ CatalogRow gemm_row() {
       for (const char* d : {"tf32", "i8"})
         for (int64_t n : {1024, 14336})
           row.problems.push_back({d, {{"M", m}, {"N", n}, {"K", 4096}, {"tb", tb}}, Purpose::build});
-      for (const char* d : {"f32", "f64"})
+      for (const char* d : {"f32", "tf32x3", "f64"})
         for (int64_t n : {300, 14336})
           row.problems.push_back({d, {{"M", m}, {"N", n}, {"K", n == 300 ? 4096 : 256}, {"tb", tb}}, Purpose::build});
     }
@@ -235,7 +237,8 @@ CatalogRow gemm_row() {
   row.problems.push_back({"tf32", {{"M", 4096}, {"N", 4096}, {"K", 4096}, {"tb", 1}}, Purpose::bench});
   row.problems.push_back({"f64", {{"M", 8192}, {"N", 8192}, {"K", 8192}}, Purpose::bench});
   row.problems.push_back({"f64", {{"M", 4096}, {"N", 4096}, {"K", 4096}, {"tb", 1}}, Purpose::bench});
-  for (const char* d : {"tf32", "f32", "f64", "i8"})
+  row.problems.push_back({"tf32x3", {{"M", 4096}, {"N", 4096}, {"K", 4096}, {"tb", 1}}, Purpose::bench});
+  for (const char* d : {"tf32", "tf32x3", "f32", "f64", "i8"})
     row.problems.push_back({d, {{"M", 4096}, {"N", 4096}, {"K", 4096}}, Purpose::bench});
   for (const char* d : {"f32", "f16", "bf16"})
     row.problems.push_back({d, {{"M", 1024}, {"N", 1024}, {"K", 1024}}, Purpose::bench_host});

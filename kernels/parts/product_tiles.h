@@ -16,6 +16,7 @@ struct ProductSizes {
   bool may_split = false;  ///< there is a workspace for parts of K
   DType in = DType::f16;   ///< f32: in tf32 (product_tiles.h), as such (resident_tiles.h)
   bool along_k = false;    ///< of operands of one byte: B's neighbours lie along K, like A's
+  bool tf32x3 = false;     ///< of f32: in three products of tf32 (resident_tiles.h)
   int beside = 1;          ///< products of the same A, of N columns each, that share tiles
 
   friend bool operator==(const ProductSizes&, const ProductSizes&) = default;

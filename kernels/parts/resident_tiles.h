@@ -1,9 +1,9 @@
-// resident_tiles.h - which tiles a product of f32 (IEEE) or f64 is computed in, several programs of which a
+// resident_tiles.h - which tiles a product of f32 (IEEE or tf32x3) or f64 is computed in, several programs of which a
 // multiprocessor has room for: those that the model below says take least time.
 #pragma once
 #include <algorithm>
 #include <cmath>
-#include <iterator>
+#include <span>
 
 #include "product_tiles.h"
 
@@ -29,6 +29,13 @@ inline constexpr ResidentTile kTilesOfF64[] = {
     {128, 64, 16, 4, 4, 2, 37.2, 70.1}, {96, 96, 16, 4, 3, 2, 53.5, 77.4}, {64, 96, 16, 4, 3, 2, 35.6, 52.6},
     {64, 64, 16, 4, 4, 3, 38.8, 35.7},  {32, 64, 16, 4, 4, 4, 25.2, 19.2}, {16, 128, 16, 4, 4, 3, 14.1, 25.9},
     {16, 64, 32, 2, 4, 2, 25.8, 10.7},  {32, 32, 16, 2, 6, 4, 25.8, 10.0},
+};
+
+/// In tf32x3 (530 measurements of 26 products); from 128 x 128 on by warpgroups, where there are any.
+inline constexpr ResidentTile kTilesOfTf32x3[] = {
+    {128, 256, 32, 8, 2, 1, 108.6, 133.4}, {128, 192, 32, 8, 2, 1, 83.6, 101.5}, {128, 128, 32, 8, 2, 1, 56.1, 67.5},
+    {64, 128, 32, 4, 3, 3, 31.7, 54.9},    {64, 64, 32, 4, 3, 4, 22.7, 31.0},    {32, 64, 32, 4, 4, 4, 25.4, 18.1},
+    {16, 128, 32, 4, 4, 3, 19.0, 17.3},
 };
 
 /// Bytes of shared memory of a tile's ring.
@@ -67,10 +74,10 @@ inline ResidentTile fastest_resident_tile(const ProductSizes& s, const Machine& 
   const int64_t most = s.may_split ? std::clamp<int64_t>(s.k / kLeastDepth, 1, kMostSplits) : 1;
   ResidentTile best{};
   double least = 0;
-  const auto* tiles = is_f64 ? std::begin(kTilesOfF64) : std::begin(kTilesOfF32);
-  const auto* end = is_f64 ? std::end(kTilesOfF64) : std::end(kTilesOfF32);
-  for (; tiles != end; ++tiles) {
-    ResidentTile tile = *tiles;
+  std::span<const ResidentTile> tiles = kTilesOfF32;
+  if (is_f64) tiles = kTilesOfF64;
+  if (s.tf32x3) tiles = kTilesOfTf32x3;
+  for (ResidentTile tile : tiles) {
     if (ring_bytes(tile, is_f64 ? 8 : 4) > int64_t{machine.shared_bytes} - 2048) --tile.stages;
     const int64_t all = s.batch * cdiv(s.m, int64_t{tile.bm}) * cdiv(s.n, int64_t{tile.bn});
     // Parts only where there is no round of whole tiles (others were not measured).

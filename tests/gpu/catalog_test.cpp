@@ -102,8 +102,16 @@ TEST(SimtCatalog, GemmSplits) {
   runProblem("gemm", "f16", {{"M", 60}, {"N", 70}, {"K", 130}, {"gap", 3}},
              product({"BM=64", "BN=64", "warps=4", "splits=4"}));
 }
+// Both parts of both operands, by warpgroups: A and B as they lie, and turned.
+TEST(SimtCatalog, GemmTf32x3) {
+  for (int which : {0, 1, 2, 3})
+    runProblem("gemm", "tf32x3", {{"M", 136}, {"N", 260}, {"K", 100}, {"ta", which & 1}, {"tb", which >> 1}},
+               {"BM=128", "BN=128", "BK=32", "warps=8", "stages=2"}, {1, 2});
+  runProblem("gemm", "tf32x3", {{"M", 200}, {"N", 300}, {"K", 130}, {"tb", 1}, {"beta", 2}, {"splits", 2}},
+             {"BM=128", "BN=256", "BK=32", "warps=8", "stages=2"}, {1, 2});
+}
 TEST(SimtCatalog, GemmTypes) {
-  for (const char* dtype : {"f32", "tf32", "i8", "f8e4m3", "f8e5m2"})
+  for (const char* dtype : {"f32", "tf32", "tf32x3", "i8", "f8e4m3", "f8e5m2"})
     runProblem("gemm", dtype, {{"M", 128}, {"N", 128}, {"K", 160}, {"tb", 1}});
 }
 // Weights widened in the registers of the transposed product, with one and with two blocks of 64 columns per warpgroup;

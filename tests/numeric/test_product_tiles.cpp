@@ -105,10 +105,11 @@ TEST(ResidentTiles, AnySizeHasOneThatTheKernelTakes) {
   auto size = [&] { return static_cast<int64_t>(std::exp2(std::uniform_real_distribution<>(0, 15)(random))) - 1; };
   for (int i = 0; i < 2000; ++i)
     for (const Machine& machine : {hopper(), ampere})
-      for (const DType in : {DType::f32, DType::f64}) {
+      for (const auto& [in, tf32x3] : {std::pair(DType::f32, false), {DType::f32, true}, {DType::f64, false}}) {
         const int64_t batch = 1 + static_cast<int64_t>(random() % 3), m = size(), n = size(), k = size();
         const bool may_split = random() % 2;
-        const ResidentTile t = resident_tile({batch, m, n, k, may_split, in}, machine);
+        const ResidentTile t = resident_tile(
+            {.batch = batch, .m = m, .n = n, .k = k, .may_split = may_split, .in = in, .tf32x3 = tf32x3}, machine);
         SCOPED_TRACE(fmt::format("{} x {} x {} x {}: {}x{}x{} in {}", batch, m, n, k, t.bm, t.bn, t.bk, t.splits));
         ASSERT_LE(detail::ring_bytes(t, static_cast<int>(size_of(in))), machine.shared_bytes) << "stages fit";
         ASSERT_TRUE(t.stages >= 2 && t.splits >= 1 && (may_split || t.splits == 1));
@@ -124,6 +125,8 @@ TEST(ResidentTiles, SizesThatWereMeasured) {
   EXPECT_EQ("128x128x32 splits 1", tile(DType::f32, 4096, 4096, 4096));
   EXPECT_EQ("64x128x32 splits 1", tile(DType::f32, 1024, 1024, 1024)) << "one tile for each multiprocessor";
   EXPECT_EQ("64x128x32 splits 4", tile(DType::f32, 64, 4096, 4096)) << "32 tiles";
+  const ResidentTile x3 = resident_tile({.batch = 1, .m = 4096, .n = 4096, .k = 4096, .tf32x3 = true}, hopper());
+  EXPECT_EQ("128x256", fmt::format("{}x{}", x3.bm, x3.bn));
   EXPECT_EQ("128x64x16 splits 1", tile(DType::f64, 4096, 4096, 4096));
   EXPECT_EQ("96x96x16 splits 1", tile(DType::f64, 1500, 1500, 1500)) << "two rounds, 256 of 264 programs";
 }
@@ -138,6 +141,8 @@ TEST(ResidentTiles, TheGateBuildsAllOfThem) {
       }
   for (const ResidentTile& t : detail::kTilesOfF32)
     EXPECT_TRUE(built.contains({"f32", t.bm, t.bn})) << t.bm << "x" << t.bn;
+  for (const ResidentTile& t : detail::kTilesOfTf32x3)
+    EXPECT_TRUE(built.contains({"tf32x3", t.bm, t.bn})) << t.bm << "x" << t.bn;
   for (const ResidentTile& t : detail::kTilesOfF64)
     EXPECT_TRUE(built.contains({"f64", t.bm, t.bn})) << t.bm << "x" << t.bn;
 }
