@@ -23,8 +23,9 @@ struct GemmConfig {
   bool use_alpha = false;
   bool use_c = false;  ///< else C is not read (and beta not used)
   bool tf32 = false;   ///< f32 only: products of 10-bit mantissas on tensor cores instead of IEEE f32
-  /// f32 only: products of 21-bit mantissas, each as three of tf32, in about half the time of IEEE f32. Tensor cores
-  /// cut their sums off instead of rounding them: of a sum of 4096 squares 4e-5 is lost (H200).
+  /// f32 only: products of 21-bit mantissas, each as three of tf32: large ones take less time than IEEE f32. Sums are
+  /// those of tensor cores for each BK of K, in tiles below 128 x 128 and without warpgroups for all of it
+  /// (dsl/README.md).
   bool tf32x3 = false;
 };
 

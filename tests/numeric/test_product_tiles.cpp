@@ -126,7 +126,7 @@ TEST(ResidentTiles, SizesThatWereMeasured) {
   EXPECT_EQ("64x128x32 splits 1", tile(DType::f32, 1024, 1024, 1024)) << "one tile for each multiprocessor";
   EXPECT_EQ("64x128x32 splits 4", tile(DType::f32, 64, 4096, 4096)) << "32 tiles";
   const ResidentTile x3 = resident_tile({.batch = 1, .m = 4096, .n = 4096, .k = 4096, .tf32x3 = true}, hopper());
-  EXPECT_EQ("128x256", fmt::format("{}x{}", x3.bm, x3.bn));
+  EXPECT_EQ("128x128", fmt::format("{}x{}", x3.bm, x3.bn));
   EXPECT_EQ("128x64x16 splits 1", tile(DType::f64, 4096, 4096, 4096));
   EXPECT_EQ("96x96x16 splits 1", tile(DType::f64, 1500, 1500, 1500)) << "two rounds, 256 of 264 programs";
 }

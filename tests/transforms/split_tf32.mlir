@@ -52,6 +52,27 @@ func.func @large(%x: tensor<128x32xf32>, %v: !tile.view<2xf32>, %acc: tensor<128
 }
 
 // -----
+// A sum that a loop carries is added outside the products.
+// CHECK-LABEL: func.func @carried
+// CHECK: scf.for {{.*}} iter_args(%[[SUM:.*]] = 
+// CHECK: %[[A:.*]] = tile.dot {{.*}} precision{{ *}}tf32 :
+// CHECK: %[[B:.*]] = tile.dot {{.*}}, %[[A]] precision{{ *}}tf32 :
+// CHECK: %[[C:.*]] = tile.dot {{.*}}, %[[B]] precision{{ *}}tf32 :
+// CHECK: %[[NEXT:.*]] = arith.addf %[[C]], %[[SUM]] : 
+// CHECK: scf.yield %[[NEXT]]
+func.func @carried(%v: !tile.view<2xf32>, %acc: tensor<128x128xf32>, %n: i32) -> tensor<128x128xf32> {
+  %c0 = arith.constant 0 : i32
+  %c32 = arith.constant 32 : i32
+  %r = scf.for %k = %c0 to %n step %c32 iter_args(%sum = %acc) -> tensor<128x128xf32> : i32 {
+    %x = tile.load %v[%c0, %k : i32, i32] : !tile.view<2xf32> -> tensor<128x32xf32>
+    %y = tile.load %v[%k, %c0 : i32, i32] : !tile.view<2xf32> -> tensor<32x128xf32>
+    %d = tile.dot %x, %y, %sum precision tf32x3 : tensor<128x32xf32>, tensor<32x128xf32> -> tensor<128x128xf32>
+    scf.yield %d : tensor<128x128xf32>
+  }
+  return %r : tensor<128x128xf32>
+}
+
+// -----
 // Loaded operands of small products, few rows, chains with a product that only single warps have, and parts that shared
 // memory has no room for stay.
 // CHECK-LABEL: func.func @loaded

@@ -5,13 +5,15 @@
 // After:  each operand is split where it was computed or loaded, once, into the nearest tf32 and what is left of it;
 // three
 //         products in tf32, small terms first, add up: dot(rest, b) + dot(a, rest) + dot(a, b). Warpgroups have such
-//         products.
+//         products. Sums that a loop carries are added outside, where they are rounded: tensor cores cut them off (of
+//         4096 squares added there 4e-5 was lost).
 //
 // Loaded operands of small products stay as they are: they come straight into shared memory, and warps split what they
 // read of it. Parts of them go through registers and back, which pays from 128 x 128 on (H200, products of 4096: 128 x
 // 128 1.92 ms by single warps and 1.56 by warpgroups, with B [N, K] 1.83 and 1.36; 64 x 128 1.88 and 1.93, 1.85
 // and 1.65).
 #include "compiler/dialect/products.h"
+#include "compiler/dialect/warps.h"
 #include "compiler/gpu/dot_passes.h"
 #include "compiler/gpu/forms/mma_table.h"
 #include "llvm/ADT/SetVector.h"
@@ -25,7 +27,8 @@ using namespace mlir;
 namespace {
 
 constexpr int64_t kRows = 64, kColumns = 32;  ///< of a warpgroup's product: smaller ones are left to single warps
-constexpr int64_t kLoaded[] = {128 * 128, 128 * 256};  ///< elements of products of loaded operands
+constexpr int64_t kLoaded = 128 * 128;        ///< elements of products of loaded operands, at least
+constexpr int64_t kOfThread = 96;             ///< at most: of more a thread has no room for a second sum
 constexpr int64_t kPartBytes = 96 * 1024;  ///< of shared memory, for the parts of their operands: less than half of it
 
 bool isComputed(Value operand) {
@@ -33,14 +36,19 @@ bool isComputed(Value operand) {
   return !isa_and_nonnull<LoadOp, GatherOp>(operand.getDefiningOp());
 }
 
+bool isCarried(Value tile) {
+  auto argument = dyn_cast<BlockArgument>(tile);
+  return argument && isa<LoopLikeOpInterface>(argument.getOwner()->getParentOp());
+}
+
 bool areComputed(DotOp dot) { return isComputed(dot.getA()) && isComputed(dot.getB()); }
 
-bool isForWarpgroups(DotOp dot) {
+bool isForWarpgroups(DotOp dot, int warps) {
   const auto shape = dot.getResult().getType().getShape();
   const int64_t k = dot.getA().getType().getDimSize(1);
   const int64_t elements = shape[0] * shape[1];
   return dot.getPrecision() == Precision::tf32x3 && shape[0] % kRows == 0 && shape[1] % kColumns == 0 &&
-         k % kColumns == 0 && (areComputed(dot) || (elements >= kLoaded[0] && elements <= kLoaded[1]));
+         k % kColumns == 0 && (areComputed(dot) || (elements >= kLoaded && elements <= kOfThread * 32 * warps));
 }
 
 class Splitter {
@@ -49,9 +57,14 @@ class Splitter {
     const auto [a, restOfA] = partsOf(dot.getA());
     const auto [b, restOfB] = partsOf(dot.getB());
     OpBuilder builder(dot);
+    const Location loc = dot.getLoc();
+    const bool isLong = isCarried(dot.getAcc());
     Value acc = dot.getAcc();
+    if (isLong) acc = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(dot.getType()));
     for (auto [x, y] : {std::pair(restOfA, b), {a, restOfB}, {a, b}})
-      acc = DotOp::create(builder, dot.getLoc(), dot.getType(), x, y, acc, Precision::tf32);
+      acc = DotOp::create(builder, loc, dot.getType(), x, y, acc, Precision::tf32);
+    // Not to be contracted into the products (accumulate_products.cpp).
+    if (isLong) acc = arith::AddFOp::create(builder, loc, acc, dot.getAcc());
     dot.replaceAllUsesWith(acc);
     dot.erase();
   }
@@ -97,10 +110,11 @@ class SplitTf32Pass : public PassWrapper<SplitTf32Pass, OperationPass<func::Func
   void runOnOperation() override {
     if (!target_().hasWgmma) return;
     SmallVector<DotOp> dots;
+    const int warps = warpsOf(getOperation(), 8);
     bool all = true;  // tiles of one chain of products have one layout: one that single warps multiply is that of all
     getOperation().walk([&](DotOp dot) {
       const Type element = dot.getA().getType().getElementType(), acc = dot.getResult().getType().getElementType();
-      if (isForWarpgroups(dot))
+      if (isForWarpgroups(dot, warps))
         dots.push_back(dot);
       else
         all &= chooseWarpgroupEngine(element, acc, dot.getPrecision(), target_()).has_value();
