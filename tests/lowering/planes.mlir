@@ -29,6 +29,32 @@ func.func @planes(%x: !tile.ptr<f32>, %n: i32) attributes {tile.kernel, tile.num
 }
 
 // -----
+// A promise about the planes' size, which is a product: it is the size that the mask compares with all the same.
+// CHECK-LABEL: func.func @promised
+// CHECK-NOT: tile.barrier
+// CHECK: return
+func.func @promised(%x: !tile.ptr<f32>, %nx: i32, %ny: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c128 = arith.constant 128 : i32
+  %v = arith.constant dense<1.0> : tensor<128xf32>
+  %n = arith.muli %nx, %ny : i32
+  %o = tile.iota : tensor<128xi32>
+  %p = tile.program_id 0
+  %b = arith.muli %p, %c128 : i32
+  %s = tile.splat %b : i32 -> tensor<128xi32>
+  %i = arith.addi %s, %o : tensor<128xi32>
+  %e = tile.splat %n : i32 -> tensor<128xi32>
+  %m = arith.cmpi slt, %i, %e : tensor<128xi32>
+  %w = arith.extsi %b : i32 to i64
+  %known = tile.assume %n multiple_of 1 from 1 to 2147483647 : i32
+  %f0 = tile.ptr_add %x, %w : !tile.ptr<f32>, i64
+  tile.scatter %v, %f0 offsets %o : tensor<128xi32> mask %m : tensor<128xi1> : tensor<128xf32>, !tile.ptr<f32>
+  %x1 = tile.ptr_add %x, %known : !tile.ptr<f32>, i32
+  %f1 = tile.ptr_add %x1, %w : !tile.ptr<f32>, i64
+  tile.scatter %v, %f1 offsets %o : tensor<128xi32> mask %m : tensor<128xi1> : tensor<128xf32>, !tile.ptr<f32>
+  return
+}
+
+// -----
 // Groups of four numbers an element, planes of four numbers: the groups fill theirs. Two numbers further on they do not.
 // CHECK-LABEL: func.func @groups
 // CHECK: tile.scatter

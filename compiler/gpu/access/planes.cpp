@@ -28,6 +28,10 @@ class Polynomial {
     if (auto wide = dyn_cast_or_null<arith::ExtSIOp>(op); wide && getElementTypeOrSelf(wide.getIn()).isInteger(32))
       return of(wide.getIn(), depth + 1);  // narrower sums wrap soon
     if (auto splat = dyn_cast_or_null<SplatOp>(op)) return of(splat.getValue(), depth + 1);
+    // A promise about a sum or product leaves it what it is made of; of other values it says what is known of them.
+    if (auto promise = dyn_cast_or_null<AssumeOp>(op))
+      if (isa_and_nonnull<arith::AddIOp, arith::SubIOp, arith::MulIOp>(promise->getOperand(0).getDefiningOp()))
+        return of(promise->getOperand(0), depth + 1);
     if (isa_and_nonnull<arith::AddIOp, arith::SubIOp, arith::MulIOp>(op)) {
       const auto a = of(op->getOperand(0), depth + 1), b = of(op->getOperand(1), depth + 1);
       if (!a || !b) return std::nullopt;
