@@ -1,17 +1,15 @@
 // split_tf32.cpp - products in tf32x3 by warpgroups.
 // Before: tile.dot of f32 tiles with precision tf32x3 (inverses of triangles, chains of small matrices, large
-// products):
-//         single warps multiply, and every one splits what it reads of both operands, many times over.
+//         products): single warps multiply, and every one splits what it reads of both operands, many times over.
 // After:  each operand is split where it was computed or loaded, once, into the nearest tf32 and what is left of it;
-// three
-//         products in tf32, small terms first, add up: dot(rest, b) + dot(a, rest) + dot(a, b). Warpgroups have such
-//         products. Sums that a loop carries are added outside, where they are rounded: tensor cores cut them off (of
-//         4096 squares added there 4e-5 was lost).
+//         three products in tf32, small terms first, add up: dot(rest, b) + dot(a, rest) + dot(a, b). Warpgroups have
+//         such products. Sums that a loop carries are added outside, where they are rounded: tensor cores cut them off
+//         (of 4096 squares added there 4e-5 was lost).
 //
 // Loaded operands of small products stay as they are: they come straight into shared memory, and warps split what they
-// read of it. Parts of them go through registers and back, which pays from 128 x 128 on (H200, products of 4096: 128 x
-// 128 1.92 ms by single warps and 1.56 by warpgroups, with B [N, K] 1.83 and 1.36; 64 x 128 1.88 and 1.93, 1.85
-// and 1.65).
+// read of it. Parts of them go through registers and back, which pays from 128 x 128 on: products of 4096 on an H200,
+// before their sums were added outside, 1.92 ms by single warps and 1.56 by warpgroups, with B [N, K] 1.83 and 1.36;
+// in tiles of 64 x 128 1.88 and 1.93, 1.85 and 1.65.
 #include "compiler/dialect/products.h"
 #include "compiler/dialect/warps.h"
 #include "compiler/gpu/dot_passes.h"
