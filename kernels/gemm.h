@@ -24,8 +24,8 @@ struct GemmConfig {
   bool use_c = false;  ///< else C is not read (and beta not used)
   bool tf32 = false;   ///< f32 only: products of 10-bit mantissas on tensor cores instead of IEEE f32
   /// f32 only: products of 21-bit mantissas, each as three of tf32: large ones take less time than IEEE f32. Sums are
-  /// those of tensor cores for each BK of K, in tiles below 128 x 128 and without warpgroups for all of it
-  /// (dsl/README.md).
+  /// those of tensor cores for each BK of K; where single warps multiply (tiles below 128 x 128 or of more than 96
+  /// elements a thread, GPUs without warpgroups), for all of K (dsl/README.md).
   bool tf32x3 = false;
 };
 
@@ -173,18 +173,19 @@ const auto& gemm_kernel() {
 }
 
 namespace detail {
-/// Whether product_tiles.h knows such products, or resident_tiles.h.
+/// Whether product_tiles.h knows such products.
 inline bool has_warpgroup_tiles(DType in, bool tf32, bool along_k, const Machine& machine) {
   if (!machine.warpgroups || in == DType::f64) return false;
   return in == DType::f32 ? tf32 : !is_f8(in) || along_k;
 }
+/// Whether resident_tiles.h does.
 inline bool has_resident_tiles(DType in, bool tf32) { return in == DType::f64 || (in == DType::f32 && !tf32); }
 
 inline GemmConfig gemm_config_by_size(DType in, bool tf32, ProductSizes sizes, bool along_k, const Machine& machine) {
   const int64_t m = sizes.m, n = sizes.n;
   const int64_t k = sizes.may_split ? sizes.k : 0;  // of which there may be parts
   GemmConfig c;
-  c.tf32 = tf32;
+  c.tf32 = tf32, c.tf32x3 = sizes.tf32x3;
   if (!machine.gpu) {
     // Operand tiles that fit the second-level cache together.
     auto side = [](int64_t size) { return std::min(128, round_up(std::max<int64_t>(size, 1), 16)); };
@@ -245,7 +246,7 @@ inline GemmConfig gemm_config_by_size(DType in, bool tf32, ProductSizes sizes, b
 /// What tuned tiles are kept by (table "gemm").
 inline TuningKey gemm_tuning_key(DType in, bool tf32, int64_t m, int64_t n, bool tf32x3 = false) {
   TuningKey key = TuningKey().fact("dtype", in).fact("tf32", tf32);
-  if (tf32x3) key.fact("tf32x3", true);
+  if (tf32x3) key.fact("tf32x3", true);  // lines that were kept before name no such fact
   return key.size("M", m).size("N", n);
 }
 
@@ -281,9 +282,8 @@ inline GemmConfig split_gemm_config(DType in, bool tf32, int64_t batch, int64_t 
 /// The same for products of f32 in tf32x3.
 inline GemmConfig tf32x3_gemm_config(int64_t batch, int64_t m, int64_t n, int64_t k, const Machine& machine) {
   const ProductSizes sizes{.batch = batch, .m = m, .n = n, .k = k, .may_split = true, .tf32x3 = true};
-  GemmConfig c = detail::gemm_config_by_size(DType::f32, /*tf32=*/false, sizes, /*along_k=*/false, machine);
-  c.tf32x3 = true;
-  return tuned("gemm", machine.model, gemm_tuning_key(DType::f32, false, m, n, true), c);
+  return tuned("gemm", machine.model, gemm_tuning_key(DType::f32, false, m, n, true),
+               detail::gemm_config_by_size(DType::f32, /*tf32=*/false, sizes, /*along_k=*/false, machine));
 }
 
 namespace detail {
@@ -298,7 +298,8 @@ inline std::vector<GemmConfig> tiles_of_gemm_space(const GemmConfig& base, DType
   auto stages_that_fit = [&](const GemmConfig& c) {
     return (static_cast<int64_t>(machine.shared_bytes) - 4096) / (static_cast<int64_t>(c.BM + c.BN) * c.BK * bytes);
   };
-  if (in == DType::f32 && !base.tf32 && !base.tf32x3)
+  const bool is_ieee = in == DType::f32 && !base.tf32 && !base.tf32x3;
+  if (is_ieee)
     space.vary(&GemmConfig::BM, {32, 64, 96, 128}).vary(&GemmConfig::BN, {64, 128}).vary(&GemmConfig::BK, {16, 32});
   else if (in == DType::f64)
     space.vary(&GemmConfig::BM, {32, 64, 96, 128})
@@ -316,8 +317,7 @@ inline std::vector<GemmConfig> tiles_of_gemm_space(const GemmConfig& base, DType
   space.vary(&GemmConfig::warps, {4, 8, 12, 16}).where([&](const GemmConfig& c) {
     const int accumulators = c.BM * c.BN / (32 * c.warps);
     if (in == DType::f64) return c.warps != 12 && accumulators >= 16 && accumulators <= 64;
-    if (!machine.warpgroups || (in == DType::f32 && !base.tf32 && !base.tf32x3))
-      return c.warps != 12 && accumulators >= 32 && accumulators <= 128;
+    if (!machine.warpgroups || is_ieee) return c.warps != 12 && accumulators >= 32 && accumulators <= 128;
     return c.warps <= 12 && c.BM % (16 * c.warps) == 0 && accumulators >= 32 &&
            accumulators <= (c.warps == 12 ? 96 : 192);
   });

@@ -34,6 +34,7 @@ namespace detail {
 inline constexpr double kMostPerCycle = 1790;
 /// Bytes per cycle that all multiprocessors read from the L2 cache, and that one of them does.
 inline constexpr double kAllRead = 6400, kOneReads = 63;
+inline constexpr double kStores = .077;  ///< cycles for each element of a tile that nothing hides
 
 /// The same of other types, as far as measurements tell them from 16-bit floats.
 struct ProductRates {
@@ -47,7 +48,6 @@ inline ProductRates rates_of(const ProductSizes& s) {
   if (s.in == DType::f32) return {.5, 9000, 50};
   return {1, kAllRead, kOneReads};
 }
-inline constexpr double kStores = .077;  ///< cycles for each element of a tile that nothing hides
 
 /// Cycles of programs that a machine runs so many at a time of: rounds, each of which takes as long as `round` says of
 /// the number that run in it.
@@ -55,6 +55,22 @@ template <class Round>
 double cycles_in_rounds(double programs, double machine, const Round& round) {
   const double whole = std::floor(programs / machine), rest = programs - whole * machine;
   return whole * round(machine) + (rest > .5 ? round(rest) : 0);
+}
+
+/// What adding up parts of K takes.
+struct PartCosts {
+  double launch, part;     ///< cycles of the launch that adds them, and for each part of a tile
+  double bytes_per_cycle;  ///< of parts written and read
+};
+/// Cycles of a product with parts of K: `rounds(programs, depth)` are those of whole tiles and of parts, which have
+/// `bytes` each.
+template <class Rounds>
+double cycles_in_parts(int64_t tiles, int splits, int multiprocessors, double depth, double bytes,
+                       const PartCosts& costs, const Rounds& rounds) {
+  const SplitCounts counts(tiles, splits, multiprocessors);
+  const int64_t parts = counts.split * splits;
+  return rounds(counts.whole, depth) + rounds(parts, depth / splits) + costs.launch + costs.part * splits +
+         double(parts) * bytes / costs.bytes_per_cycle;
 }
 
 /// What each size reaches of it. Rows that 64 does not divide are columns of the transposed product (they go by 8):
@@ -81,16 +97,15 @@ inline constexpr ProductTile kProductTiles[] = {
 /// mean). Half of the products were enough to find them: with the other half 1.05. Of 400 other products what it
 /// chooses takes 0.88 times as long as cuBLAS (before there was a model, 0.96), at M over 2048 1.01 times (1.07). Of f8
 /// (9,500 measurements of 224 products) what it chooses takes 1.03 times as long as the fastest, 0.84 times as long as
-/// what was chosen before; of tf32 and i8 (5,000 each of 136) 1.04 and 1.06 times, 0.92 and 0.87 times.
+/// what was chosen before; of tf32 and i8 (4,900 each of 135) 1.04 and 1.06 times; of 60 others each 0.94
+/// and 0.90 times as long as what was chosen before.
 inline double cycles_of(const ProductTile& t, const ProductSizes& s, int64_t k, int multiprocessors) {
   constexpr double kRagged = 1.15;  // rows of copies that end behind a matrix take longer (lowering/tma.cpp)
   constexpr double kLines = .57;    // how much longer where rows begin within a line of the cache
   // Cycles that a cluster's programs wait for each other, before and behind: between what chooses best (1100) and what
   // products of 1024 and 2048 took longer (2000 to 2700).
   constexpr double kMeet = 1500;
-  constexpr double kSecond = 2300;     // cycles of the launch that adds parts,
-  constexpr double kSecondPart = 220;  // and for each part of a tile
-  constexpr double kPartBytes = 530;   // per cycle, of parts written and read
+  constexpr PartCosts kParts{.launch = 2300, .part = 220, .bytes_per_cycle = 530};
   const int64_t rows = cdiv(s.m, int64_t{t.bm}), columns = cdiv(s.n, int64_t{t.bn}), tiles = s.batch * rows * columns;
   // Clusters of four leave some multiprocessors idle, whose number by groups they do not divide.
   const int64_t machine = std::max(t.cluster, t.cluster_n) > 2 ? multiprocessors * 10 / 11 : multiprocessors;
@@ -114,10 +129,8 @@ inline double cycles_of(const ProductTile& t, const ProductSizes& s, int64_t k, 
   };
   const auto depth = double(k);
   if (t.splits == 1) return rounds(tiles, depth) + area * kStores + (t.cluster * t.cluster_n > 1 ? kMeet : 0);
-  const SplitCounts counts(tiles, t.splits, multiprocessors);
-  const auto parts = double(counts.split * t.splits);
-  return rounds(counts.whole, depth) + rounds(counts.split * t.splits, depth / t.splits) + kSecond +
-         kSecondPart * t.splits + parts * double(std::min<int64_t>(t.bm, s.m)) * t.bn * 4 / kPartBytes;
+  const auto part_bytes = double(std::min<int64_t>(t.bm, s.m) * t.bn * 4);
+  return cycles_in_parts(tiles, t.splits, multiprocessors, depth, part_bytes, kParts, rounds);
 }
 
 /// Whether warpgroups share every one of the products as they would a single one. Sets the tile's warps.

@@ -17,8 +17,8 @@ struct ResidentTile {
 };
 
 namespace detail {
-/// Fitted together with kFill below to 1,570 and 1,360 measurements of 136 products (H200; M of 1 to 8192, N of 64 to
-/// 11008, K of 64 to 8192, both orders of B), without those whose programs were not dealt out evenly
+/// Fitted together with kFill below to 1,500 measurements of 135 products for each type (H200; M of 1 to 8192, N of 64
+/// to 11008, K of 64 to 8192, both orders of B), without those whose programs were not dealt out evenly
 /// (runtime/cuda/early_launch.h).
 inline constexpr ResidentTile kTilesOfF32[] = {
     {128, 128, 32, 8, 3, 1, 65.7, 169.8}, {96, 128, 32, 8, 3, 1, 86.5, 111.5}, {64, 128, 32, 8, 3, 2, 32.0, 94.7},
@@ -31,7 +31,7 @@ inline constexpr ResidentTile kTilesOfF64[] = {
     {16, 64, 32, 2, 4, 2, 25.8, 10.7},  {32, 32, 16, 2, 6, 4, 25.8, 10.0},
 };
 
-/// In tf32x3 (530 measurements of 26 products; those of warpgroups, from 128 x 128 on, before their sums were added
+/// In tf32x3 (509 measurements of 26 products; those of warpgroups, from 128 x 128 on, before their sums were added
 /// outside the tensor cores).
 inline constexpr ResidentTile kTilesOfTf32x3[] = {
     {128, 192, 32, 8, 2, 1, 83.6, 101.5}, {128, 128, 32, 8, 2, 1, 56.1, 67.5}, {64, 128, 32, 4, 3, 3, 31.7, 54.9},
@@ -39,8 +39,8 @@ inline constexpr ResidentTile kTilesOfTf32x3[] = {
 };
 
 /// Bytes of shared memory of a tile's ring.
-inline int64_t ring_bytes(const ResidentTile& t, int element) {
-  return int64_t{t.bm + t.bn} * t.bk * t.stages * element;
+inline int64_t ring_bytes(const ResidentTile& t, DType in) {
+  return int64_t{t.bm + t.bn} * t.bk * t.stages * static_cast<int64_t>(size_of(in));
 }
 
 /// Cycles that a product takes in these tiles, less what it takes in any. The programs of a round are dealt out evenly;
@@ -48,37 +48,32 @@ inline int64_t ring_bytes(const ResidentTile& t, int element) {
 /// squares lies between).
 inline double cycles_of(const ResidentTile& t, const ProductSizes& s, int64_t k, const Machine& machine) {
   const bool is_f64 = s.in == DType::f64;
-  const double kFill = is_f64 ? 41 : 20;                                  // of K, that a program takes to begin and end
-  constexpr double kSecond = 2800, kSecondPart = 110, kPartBytes = 1140;  // as in product_tiles.h
-  const int64_t bytes = is_f64 ? 8 : 4;
+  const double kFill = is_f64 ? 41 : 20;  // of K, that a program takes to begin and end
+  constexpr PartCosts kParts{.launch = 2800, .part = 110, .bytes_per_cycle = 1140};
   // Shared memory leaves room for as many, whatever registers do. (1 KB of each program is the system's.)
-  const int64_t fit = (int64_t{machine.shared_bytes} + 1024) / (ring_bytes(t, static_cast<int>(bytes)) + 1024);
+  const int64_t fit = (int64_t{machine.shared_bytes} + 1024) / (ring_bytes(t, s.in) + 1024);
   const double resident = double(std::clamp<int64_t>(fit, 1, t.resident)), multiprocessors = machine.multiprocessors;
-  auto rounds = [&](double programs, double depth) {
-    return cycles_in_rounds(programs, resident * multiprocessors, [&](double running) {
+  auto rounds = [&](int64_t programs, double depth) {
+    return cycles_in_rounds(double(programs), resident * multiprocessors, [&](double running) {
       return (depth + kFill) * std::hypot(t.alone, std::ceil(running / multiprocessors) * t.crowded);
     });
   };
   const int64_t tiles = s.batch * cdiv(s.m, int64_t{t.bm}) * cdiv(s.n, int64_t{t.bn});
-  if (t.splits == 1) return rounds(double(tiles), double(k));
-  const SplitCounts counts(tiles, t.splits, machine.multiprocessors);
-  const auto parts = double(counts.split * t.splits);
-  return rounds(double(counts.whole), double(k)) + rounds(parts, double(k) / t.splits) + kSecond +
-         kSecondPart * t.splits + parts * double(std::min<int64_t>(t.bm, s.m) * t.bn * bytes) / kPartBytes;
+  if (t.splits == 1) return rounds(tiles, double(k));
+  const auto part_bytes = double(std::min<int64_t>(t.bm, s.m) * t.bn) * double(size_of(s.in));
+  return cycles_in_parts(tiles, t.splits, machine.multiprocessors, double(k), part_bytes, kParts, rounds);
 }
 
 inline ResidentTile fastest_resident_tile(const ProductSizes& s, const Machine& machine) {
   constexpr int64_t kLeastDepth = 256, kMostSplits = 12;  // of K for each part
-  const bool is_f64 = s.in == DType::f64;
   const int64_t k = s.k > 0 ? s.k : 4096;
   const int64_t most = s.may_split ? std::clamp<int64_t>(s.k / kLeastDepth, 1, kMostSplits) : 1;
   ResidentTile best{};
   double least = 0;
   std::span<const ResidentTile> tiles = kTilesOfF32;
-  if (is_f64) tiles = kTilesOfF64;
+  if (s.in == DType::f64) tiles = kTilesOfF64;
   if (s.tf32x3) tiles = kTilesOfTf32x3;
   for (ResidentTile tile : tiles) {
-    if (ring_bytes(tile, is_f64 ? 8 : 4) > int64_t{machine.shared_bytes} - 2048) --tile.stages;
     const int64_t all = s.batch * cdiv(s.m, int64_t{tile.bm}) * cdiv(s.n, int64_t{tile.bn});
     // Parts only where there is no round of whole tiles (others were not measured).
     const int64_t parts =

@@ -111,7 +111,7 @@ TEST(ResidentTiles, AnySizeHasOneThatTheKernelTakes) {
         const ResidentTile t = resident_tile(
             {.batch = batch, .m = m, .n = n, .k = k, .may_split = may_split, .in = in, .tf32x3 = tf32x3}, machine);
         SCOPED_TRACE(fmt::format("{} x {} x {} x {}: {}x{}x{} in {}", batch, m, n, k, t.bm, t.bn, t.bk, t.splits));
-        ASSERT_LE(detail::ring_bytes(t, static_cast<int>(size_of(in))), machine.shared_bytes) << "stages fit";
+        ASSERT_LE(detail::ring_bytes(t, in), machine.shared_bytes - 2048) << "stages fit";
         ASSERT_TRUE(t.stages >= 2 && t.splits >= 1 && (may_split || t.splits == 1));
         ASSERT_TRUE(t.splits == 1 || k / t.splits >= 256) << "parts of K worth a launch of their own";
       }
