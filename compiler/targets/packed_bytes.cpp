@@ -124,6 +124,22 @@ SmallVector<Value*> elementsOf(InsertElementInst* last) {
   return is_contained(elements, nullptr) ? SmallVector<Value*>() : elements;
 }
 
+/// The same unsigned byte of a value that is not max(x, 0). Of that and cvt.pack ptxas (13.0) makes F2IP.U8.RELU for
+/// sm_90, an instruction that an H200 does not know (F2IP.S8.RELU it does).
+Value* hidePositivePart(IRBuilder<>& b, Value* value) {
+  // Saturation makes the maximum.
+  while (auto* call = dyn_cast<IntrinsicInst>(value)) {
+    if (call->getIntrinsicID() != Intrinsic::maxnum && call->getIntrinsicID() != Intrinsic::maximum) break;
+    const bool isSecond = match(call->getArgOperand(0), m_AnyZeroFP());
+    if (!isSecond && !match(call->getArgOperand(1), m_AnyZeroFP())) break;
+    value = call->getArgOperand(isSecond ? 1 : 0);
+  }
+  // ptxas sees choices, too, and not through an end above, where saturation puts one anyway.
+  const bool isChoice = match(value, m_Select(m_FCmp(m_Value(), m_Value()), m_Value(), m_AnyZeroFP())) ||
+                        match(value, m_Select(m_FCmp(m_Value(), m_Value()), m_AnyZeroFP(), m_Value()));
+  return isChoice ? b.CreateMinNum(value, ConstantFP::get(value->getType(), largest(/*isUnsigned=*/true))) : value;
+}
+
 /// A word of up to four bytes, the first lowest.
 Value* pack(IRBuilder<>& b, ArrayRef<Number> numbers) {
   auto whole = [&](const Number& number) -> Value* {
@@ -131,6 +147,7 @@ Value* pack(IRBuilder<>& b, ArrayRef<Number> numbers) {
     if (value->getType()->isIntegerTy()) return value;
     for (IntrinsicInst* end : reverse(number.ends))
       value = b.CreateBinaryIntrinsic(end->getIntrinsicID(), value, end->getArgOperand(1));
+    if (number.isUnsigned) value = hidePositivePart(b, value);
     return b.CreateIntrinsic(number.isRounded ? Intrinsic::nvvm_f2i_rn : Intrinsic::nvvm_f2i_rz, {value});
   };
   Type* word = b.getInt32Ty();

@@ -495,6 +495,46 @@ TEST(Elementwise, SaturateStaysInRange) {
 }
 
 template <class To>
+void check_positive_parts() {
+  std::vector<float> x = operands<float>(512, -300, 300, 4);
+  x[7] = NAN, x[9] = -0.f, x[11] = .5f, x[13] = -.5f, x[15] = 254.5f, x[17] = 1e9f, x[19] = -INFINITY;
+  struct Form {
+    Tile (*made)(const Tile&);
+    float (*wanted)(float);
+  };
+  const Form forms[] = {
+      {[](const Tile& v) -> Tile { return max(v, 0.f); }, [](float v) { return std::fmax(v, 0.f); }},
+      {[](const Tile& v) -> Tile { return where(v > 0.f, v, 0.f); }, [](float v) { return v > 0 ? v : 0; }},
+      {[](const Tile& v) -> Tile { return where(v < 0.f, 0.f, v); }, [](float v) { return v < 0 ? 0 : v; }},
+      {[](const Tile& v) -> Tile { return clamp(v, 0.f, 255.f); },
+       [](float v) { return std::fmin(std::fmax(v, 0.f), 255.f); }},
+      {[](const Tile& v) -> Tile { return max(min(v, 99.f), 0.f); },
+       [](float v) { return std::fmax(std::fmin(v, 99.f), 0.f); }}};
+  for (auto& device : devices())
+    for (bool rounded : {true, false})
+      for (const Form& form : forms) {
+        std::vector<To> out(512);
+        auto k = kernel("positive_bytes", [=](Ptr<const float> p, Ptr<To> out) {
+          num_warps(4);  // four bytes of a thread at once
+          Tile v = form.made(load(p + arange(0, 512)));
+          store(out + arange(0, 512), saturate(rounded ? rint(v) : v, dtype_of<To>()));
+        });
+        ASSERT_TRUE(run_on(device, k, {}, x, out));
+        for (size_t i = 0; i < x.size(); ++i) {
+          const float kept = form.wanted(x[i]), whole = rounded ? std::nearbyint(kept) : std::trunc(kept);
+          const float most = std::numeric_limits<To>::max();
+          ASSERT_EQ(out[i], static_cast<To>(std::isnan(whole) ? 0 : std::min(whole, most)))
+              << device->name() << " form " << &form - forms << " rounded " << rounded << " of " << x[i];
+        }
+      }
+}
+// Floats kept above zero that become bytes: maxima, choices and ranges, rounded or cut off.
+TEST(Elementwise, PositivePartsBecomeBytes) {
+  check_positive_parts<uint8_t>();
+  check_positive_parts<int8_t>();
+}
+
+template <class To>
 void check_rounding() {
   std::vector<float> x = operands<float>(512, -300, 300, 4);
   for (size_t i = 0; i < x.size(); i += 3) x[i] *= 0x1p-12f;
