@@ -386,29 +386,63 @@ bool lacksRegistersForPrograms(const KernelBinary& first, const Learnt& learnt) 
   return learnt.isCrowded && spilledBytes(first.resources) > kFewBytes;
 }
 
-/// Whether the second code is kept. Without roles: if it spills a quarter or less, and its products run on. Twice as many
-/// warps, or fewer programs with roles: if it spills a quarter or less of what the first did. One: if it does not spill,
-/// and as many programs as a multiprocessor can have, have the registers (few programs have them).
-bool isKept(const KernelBinary& first, const KernelBinary& other, const Target& target, const CompileOptions& options) {
-  constexpr int kPrograms = 32;
+/// Another choice that what came of the first shows to be worth a try: the options that make it, and why it is the
+/// better one if it is kept.
+struct OtherChoice {
+  CompileOptions with;
+  bool isTaken(const KernelBinary& first, const KernelBinary& other, const Target& target) const;
+  std::string why(const KernelBinary& first, const KernelBinary& other, const Target& target) const;
+  enum Kind { warps, settledOperands, withoutRoles, fewerPrograms } kind;
+};
+
+/// What is tried, one after the other until one is taken.
+std::vector<OtherChoice> otherChoices(const KernelBinary& first, const Learnt& learnt, bool areWarpsOurs,
+                                      const Target& target, const CompileOptions& options) {
+  std::vector<OtherChoice> choices;
+  auto add = [&](OtherChoice::Kind kind) -> CompileOptions& {
+    choices.push_back({options, kind});
+    return choices.back().with;
+  };
+  if (const int warps = areWarpsOurs ? warpsToTry(first, learnt, target) : 0) {
+    add(OtherChoice::warps).numWarps = warps;
+    return choices;
+  }
+  if (serialises(first.resources) && options.registerOperandsInFlight.value_or(true))
+    add(OtherChoice::settledOperands).registerOperandsInFlight = false;
+  if (lacksRegistersForRoles(first))
+    add(OtherChoice::withoutRoles).useTma = false;
+  else if (lacksRegistersForPrograms(first, learnt))
+    add(OtherChoice::fewerPrograms).crowdedRoles = false;
+  return choices;
+}
+
+/// Twice as many warps, or fewer programs with roles: if they spill a quarter or less of what the first did. One warp:
+/// if it does not spill, and as many programs as a multiprocessor can have, have the registers (few programs have
+/// them). Without roles: if it spills a quarter or less, and its products run on. Operands that no product reads when
+/// the next iteration begins: if products then run on, and little is spilled for it.
+bool OtherChoice::isTaken(const KernelBinary& first, const KernelBinary& other, const Target& target) const {
+  constexpr int kPrograms = 32, kLittle = 128;
   const int before = spilledBytes(first.resources), now = spilledBytes(other.resources);
+  if (kind == settledOperands) return !serialises(other.resources) && now <= before + kLittle;
   if (hasRoles(first) && !hasRoles(other)) return !serialises(other.resources) && 4 * now <= before;
   if (other.threads >= first.threads) return 4 * now <= before;
   return now <= before &&
-         (options.fewPrograms ||
-          (other.resources.registers > 0 && static_cast<uint32_t>(other.resources.registers * target.lanes * kPrograms) <=
-                                                target.registersPerSm));
+         (with.fewPrograms ||
+          (other.resources.registers > 0 &&
+           static_cast<uint32_t>(other.resources.registers * target.lanes * kPrograms) <= target.registersPerSm));
 }
 
-/// Why the second code is the better one, for those who ask.
-std::string whyKept(const KernelBinary& first, const KernelBinary& second, const Target& target) {
+std::string OtherChoice::why(const KernelBinary& first, const KernelBinary& other, const Target& target) const {
   const std::string spilled = std::to_string(spilledBytes(first.resources)) + " bytes";
-  if (hasRoles(first) && !hasRoles(second))
+  if (kind == settledOperands)
+    return "products end with their iteration: registers do not suffice for operands of products that run on, and all "
+           "products would wait for each other";
+  if (hasRoles(first) && !hasRoles(other))
     return serialises(first.resources)
                ? "no producer warps: consumers have too few registers, and products wait for each other"
                : "no producer warps: consumers spill " + spilled;
   if (hasRoles(first)) return "fewer programs on a multiprocessor: consumers of more spill " + spilled;
-  const int warps = static_cast<int>(second.threads) / target.lanes;
+  const int warps = static_cast<int>(other.threads) / target.lanes;
   return warps == 1 ? "one warp: steps of a loop are too small for several, which would wait for each other"
                     : std::to_string(warps) + " warps: threads of half as many spill " + spilled;
 }
@@ -420,45 +454,40 @@ Result<KernelBinary> compileGpu(mlir::ModuleOp module, mlir::func::FuncOp kernel
                                 DiagnosticCollector& diagnostics) {
   mlir::OwningOpRef<mlir::ModuleOp> given = module.clone();
   Learnt learnt;
-  std::vector<Diagnostic> saidOfFirst, saidOfSecond;  // by the assembler: nobody wants to hear of code that is not kept
+  std::vector<Diagnostic> saidOfFirst;  // by the assembler: nobody wants to hear of code that is not kept
   CompileOptions held = options;
   if (options.onRemark) held.onRemark = [&](const Diagnostic& d) { saidOfFirst.push_back(d); };
   auto say = [&](const std::vector<Diagnostic>& said) {
     for (const Diagnostic& d : said) options.onRemark(d);
   };
   auto first = compileGpuOnce(module, *given, kernel, binary, target, held, observer, diagnostics, learnt);
-  auto keepFirst = [&] {
-    say(saidOfFirst);
-    return std::move(first);
-  };
-  const bool isOurs = !options.numWarps && !(*findKernel(*given))->hasAttr("tile.num_warps");
-  const int warps = first && isOurs ? warpsToTry(*first, learnt, target) : 0;
-  const bool withoutRoles = first && !warps && lacksRegistersForRoles(*first);
-  const bool withFewer = first && !warps && !withoutRoles && lacksRegistersForPrograms(*first, learnt);
-  if (!warps && !withoutRoles && !withFewer) return keepFirst();
-  // What the second try says and dumps counts only if it is kept.
-  std::vector<std::pair<std::string, std::string>> stages;
-  StageSink later{options.stages ? options.stages->wants : nullptr,
-                  [&](const std::string& stage, const std::string& text) { stages.emplace_back(stage, text); }};
-  CompileOptions with = options;
-  if (warps) with.numWarps = warps;
-  with.useTma &= !withoutRoles;
-  with.crowdedRoles &= !withFewer;
-  if (options.onRemark) with.onRemark = [&](const Diagnostic& d) { saidOfSecond.push_back(d); };
-  if (options.stages) with.stages = &later;
-  DiagnosticCollector quiet(module->getContext(), nullptr);
-  mlir::OwningOpRef<mlir::ModuleOp> copy = given->clone();
-  auto second = compileGpuOnce(*copy, *given, *findKernel(*copy), std::move(binary), target, with, Observer(with), quiet,
-                               learnt);
-  if (!second || !isKept(*first, *second, target, options)) return keepFirst();
-  second->varies_with_grid = first->varies_with_grid;  // a given number of warps does not
-  for (const auto& [stage, text] : stages) observer.dump(stage, text);
-  if (options.onRemark) {
-    say(saidOfSecond);
-    const SourcePlace at = sourcePlace(kernel.getLoc());
-    options.onRemark({Severity::remark, whyKept(*first, *second, target), at.file, at.line, at.column, {}});
+  const bool areWarpsOurs = !options.numWarps && !(*findKernel(*given))->hasAttr("tile.num_warps");
+  std::vector<OtherChoice> choices;
+  if (first) choices = otherChoices(*first, learnt, areWarpsOurs, target, options);
+  for (const OtherChoice& choice : choices) {
+    // What another try says and dumps counts only if it is taken.
+    std::vector<std::pair<std::string, std::string>> stages;
+    std::vector<Diagnostic> said;
+    StageSink later{options.stages ? options.stages->wants : nullptr,
+                    [&](const std::string& stage, const std::string& text) { stages.emplace_back(stage, text); }};
+    CompileOptions with = choice.with;
+    if (options.onRemark) with.onRemark = [&](const Diagnostic& d) { said.push_back(d); };
+    if (options.stages) with.stages = &later;
+    DiagnosticCollector quiet(module->getContext(), nullptr);
+    mlir::OwningOpRef<mlir::ModuleOp> copy = given->clone();
+    auto other = compileGpuOnce(*copy, *given, *findKernel(*copy), binary, target, with, Observer(with), quiet, learnt);
+    if (!other || !choice.isTaken(*first, *other, target)) continue;
+    other->varies_with_grid = first->varies_with_grid;  // a given number of warps does not
+    for (const auto& [stage, text] : stages) observer.dump(stage, text);
+    if (options.onRemark) {
+      say(said);
+      const SourcePlace at = sourcePlace(kernel.getLoc());
+      options.onRemark({Severity::remark, choice.why(*first, *other, target), at.file, at.line, at.column, {}});
+    }
+    return other;
   }
-  return second;
+  say(saidOfFirst);
+  return first;
 }
 
 Result<KernelBinary> compileHost(mlir::ModuleOp module, mlir::func::FuncOp kernel, KernelBinary binary,

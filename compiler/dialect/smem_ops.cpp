@@ -106,8 +106,12 @@ LogicalResult SmemTurnOp::verify() {
   return success();
 }
 LogicalResult SmemSlotOp::verify() {
-  if (getResult().getType() == getRing().getType().slotType()) return success();
-  return emitOpError() << "expects " << getRing().getType().slotType() << ", found " << getResult().getType();
+  const SmemType slot = getRing().getType().slotType(), type = getResult().getType();
+  if (type.isRing()) return emitOpError() << "expects one stage, found the ring " << type;
+  if (type == slot || (type.slotBytes() <= slot.slotBytes() && type.alignment() <= slot.alignment())) return success();
+  return emitOpError() << "expects a tile that fits a stage of " << slot.slotBytes() << " bytes aligned to "
+                       << slot.alignment() << ", found " << type << " of " << type.slotBytes() << " aligned to "
+                       << type.alignment();
 }
 LogicalResult SmemTransOp::verify() {
   if (getResult().getType() == getSource().getType().transposed()) return success();

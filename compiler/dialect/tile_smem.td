@@ -84,6 +84,7 @@ def Tile_SmemAllocOp : Tile_Op<"smem_alloc", [MemoryEffects<[MemAlloc]>]> {
 }
 def Tile_SmemSlotOp : Tile_Op<"smem_slot", [Pure]> {
   let summary = "one stage of a ring; the index must be below the number of stages";
+  let description = "A stage holds any tile that fits, of whatever type: loops one behind the other share rings.";
   let arguments = (ins Tile_SmemType:$ring, I32:$index);
   let results = (outs Tile_SmemType:$result);
   let assemblyFormat = "$ring `[` $index `]` attr-dict `:` type($ring) `->` type($result)";

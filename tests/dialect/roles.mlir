@@ -97,6 +97,25 @@ func.func @other_types(%x: i32, %y: i64) attributes {tile.num_warps = 4 : i32} {
 
 // -----
 
+func.func @slot(%i: i32) {
+  %ring = tile.smem_alloc : !tile.smem<64x64xf16, minor = 1, stages = 2>
+  %fits = tile.smem_slot %ring[%i] : !tile.smem<64x64xf16, minor = 1, stages = 2> -> !tile.smem<32x128xi8, minor = 1>
+  // expected-error @+1 {{expects a tile that fits a stage of 8192 bytes aligned to 1024, found '!tile.smem<64x128xf16, minor = 1>' of 16384 aligned to 1024}}
+  %large = tile.smem_slot %ring[%i] : !tile.smem<64x64xf16, minor = 1, stages = 2> -> !tile.smem<64x128xf16, minor = 1>
+  return
+}
+
+// -----
+
+func.func @slot_of_ring(%i: i32) {
+  %ring = tile.smem_alloc : !tile.smem<64x64xf16, minor = 1, stages = 2>
+  // expected-error @+1 {{expects one stage, found the ring '!tile.smem<64x32xf16, minor = 1, stages = 2>'}}
+  %two = tile.smem_slot %ring[%i] : !tile.smem<64x64xf16, minor = 1, stages = 2> -> !tile.smem<64x32xf16, minor = 1, stages = 2>
+  return
+}
+
+// -----
+
 func.func @registers() {
   // expected-error @+1 {{expects registers from 24 to 256 in steps of 8, or 0, found 20}}
   tile.specialize regs(20, 232) producer { } consumer { }

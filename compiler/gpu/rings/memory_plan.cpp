@@ -114,7 +114,7 @@ void MemoryPlan::growBeside() {
 bool MemoryPlan::isComfortable(int fewer) const {
   return llvm::all_of(rings, [&](const RingPlan& ring) {
     if (!ring.inLoop) return fewer > 0 || ring.stages >= 2;
-    const int wished = ring.wished ? ring.wished : 3;
+    const int wished = ring.wished ? ring.wished : kEnoughStages;
     return ring.stages >= std::max(std::min(wished, 2), wished - fewer);
   });
 }

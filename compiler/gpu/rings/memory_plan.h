@@ -1,6 +1,7 @@
 // memory_plan.h - shared memory of a kernel with roles: stages of its rings, columns of its staging buffers. Decided
 // before any rewriting, so that a kernel that does not fit stays as it was.
 #pragma once
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,8 @@ namespace tile::ir {
 
 /// The most stages that a ring gets without asking: far fewer cover the latency of memory.
 inline constexpr int kMostStages = 8;
+/// What a loop that asks for no number of stages is served by.
+inline constexpr int kEnoughStages = 3;
 /// For scalars that a producer hands to the consumers of a program (hand_scalars.cpp).
 inline constexpr int64_t kMostHandedBytes = 96;
 inline constexpr int kHandedStages = 2;  ///< the producer is a program ahead
@@ -25,6 +28,8 @@ struct RingPlan {
   bool inLoop = false;  ///< filled several times while a program runs; otherwise once per program
   int stages = 1;       ///< the answer
   int beside = 0;       ///< stages on top of `wished` that are of use where there is room: products read as many
+  /// Of the stages chosen those that a loop was short of otherwise.
+  int usefulStages() const { return std::min(stages, wished ? wished : kEnoughStages); }
 };
 struct StagingPlan {
   mlir::Location loc;

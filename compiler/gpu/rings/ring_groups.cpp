@@ -52,12 +52,6 @@ bool isAsyncProduct(Operation* op) {
   return mma && mma.getEngine() >= Engine::wgmma_f16;
 }
 
-int64_t LoadGroup::bytes() const {
-  int64_t total = 0;
-  for (Operation* load : loads) total += copiedType(load).slotBytes();
-  return total;
-}
-
 int64_t LoadGroup::turnedBytes() const {
   int64_t total = 0;
   for (Operation* load : turned) total += copiedType(load).slotBytes();
@@ -132,6 +126,23 @@ bool sameTypes(const LoadGroup& a, const LoadGroup& b) {
            return copiedType(x) == copiedType(y) && llvm::is_contained(a.turned, x) == llvm::is_contained(b.turned, y);
          });
 }
+// Loops that have no more in common take whole stages, whatever is in them.
+bool sameFills(const LoadGroup& a, const LoadGroup& b) {
+  auto isInLoop = [](const LoadGroup& group) { return group.first->getParentOfType<LoopLikeOpInterface>() != nullptr; };
+  return a.inBulk == b.inBulk && a.byThreads == b.byThreads && a.turned.empty() && b.turned.empty() && isInLoop(a) &&
+         isInLoop(b);
+}
+std::pair<int64_t, int64_t> roomOf(Operation* load) {
+  const SmemType type = copiedType(load);
+  return {type.slotBytes(), type.alignment()};
+}
+// Each buffer of one is large enough for the other's, or the other way round.
+bool nest(const LoadGroup& a, const LoadGroup& b) {
+  return llvm::all_of(llvm::zip(a.loads, b.loads), [](auto pair) {
+    const auto [one, other] = std::pair(roomOf(std::get<0>(pair)), roomOf(std::get<1>(pair)));
+    return one < other ? one.second <= other.second : other.second <= one.second;
+  });
+}
 bool sameViews(const LoadGroup& a, const LoadGroup& b) {
   return llvm::equal(a.loads, b.loads, [](Operation* x, Operation* y) { return addressOf(x) == addressOf(y); });
 }
@@ -139,11 +150,25 @@ bool sameViews(const LoadGroup& a, const LoadGroup& b) {
 }  // namespace
 
 RingGroups::RingGroups(func::FuncOp func, const llvm::DenseSet<Operation*>& byThreads,
-                       const llvm::DenseSet<Operation*>& turned, const llvm::DenseSet<Operation*>& staying,
-                       Turns turns)
+                       const llvm::DenseSet<Operation*>& turned, const llvm::DenseSet<Operation*>& staying, Turns turns,
+                       Alike alike)
     : turns_(turns) {
   findGroups(func, byThreads, turned, staying);
-  if (!refused_) shareRings();
+  if (!refused_) shareRings(alike);
+}
+
+SmallVector<Operation*> RingGroups::buffersOf(int ring) const {
+  SmallVector<Operation*> buffers;
+  for (const LoadGroup& group : groups_) {
+    if (group.ring != ring) continue;
+    for (auto [i, load] : llvm::enumerate(group.loads)) {
+      if (i == buffers.size())
+        buffers.push_back(load);
+      else if (roomOf(buffers[i]) < roomOf(load))
+        buffers[i] = load;
+    }
+  }
+  return buffers;
 }
 
 void RingGroups::findGroups(func::FuncOp func, const llvm::DenseSet<Operation*>& byThreads,
@@ -223,20 +248,19 @@ void RingGroups::joinRows() {
   }
 }
 
-void RingGroups::shareRings() {
-  std::vector<std::vector<LoadGroup*>> rings;
-  auto joins = [&](const std::vector<LoadGroup*>& ring, const std::vector<LoadGroup*>& other, bool views) {
-    for (LoadGroup* a : ring)
-      for (LoadGroup* b : other)
-        if (!sameTypes(*a, *b) || !isSequential(*a, *b, turns_) || (views && !sameViews(*a, *b))) return false;
-    return true;
-  };
-  // First what reads one view, as parts of one loop do; then whatever has buffers of the same types.
+void RingGroups::shareRings(Alike alike) {
+  using Ring = std::vector<LoadGroup*>;
+  std::vector<Ring> rings;
   for (LoadGroup& group : groups_) rings.push_back({&group});
-  for (bool views : {true, false}) {
+  auto join = [&](llvm::function_ref<bool(const LoadGroup&, const LoadGroup&)> mayJoin) {
+    auto joins = [&](const Ring& ring, const Ring& other) {
+      return llvm::all_of(ring, [&](LoadGroup* a) {
+        return llvm::all_of(other, [&](LoadGroup* b) { return isSequential(*a, *b, turns_) && mayJoin(*a, *b); });
+      });
+    };
     for (size_t i = 0; i < rings.size(); ++i) {
       for (size_t j = i + 1; j < rings.size();) {
-        if (!joins(rings[i], rings[j], views)) {
+        if (!joins(rings[i], rings[j])) {
           ++j;
           continue;
         }
@@ -244,6 +268,15 @@ void RingGroups::shareRings() {
         rings.erase(rings.begin() + static_cast<std::ptrdiff_t>(j));
       }
     }
+  };
+  // First what reads one view, as parts of one loop do; then whatever has buffers of the same types.
+  join([](const LoadGroup& a, const LoadGroup& b) { return sameTypes(a, b) && sameViews(a, b); });
+  join(sameTypes);
+  if (alike == Alike::fills) {
+    // The largest copies of all share a buffer, and so on.
+    for (LoadGroup& group : groups_)
+      llvm::stable_sort(group.loads, [](Operation* a, Operation* b) { return roomOf(a) > roomOf(b); });
+    join([](const LoadGroup& a, const LoadGroup& b) { return sameFills(a, b) && nest(a, b); });
   }
   for (auto [index, ring] : llvm::enumerate(rings))
     for (LoadGroup* group : ring) group->ring = static_cast<int>(index);

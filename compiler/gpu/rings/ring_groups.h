@@ -7,7 +7,8 @@
 // it.
 //
 // Groups share a ring if their buffers have the same types and one consumer never holds stages of both at a time: loops
-// that a pass made from one loop, loops one after the other and, where room is short, groups of one block.
+// that a pass made from one loop, loops one after the other and, where room is short, groups of one block and loops
+// whose tiles have other types.
 #pragma once
 #include <string>
 #include <vector>
@@ -27,12 +28,15 @@ struct LoadGroup {
   llvm::SmallVector<mlir::Operation*> turned;  ///< those copied into a ring of their own first, and turned from there
   int ring = -1;                     ///< index of the ring
   mlir::Block* block() const { return first->getBlock(); }
-  int64_t bytes() const;
   int64_t turnedBytes() const;
 };
 
 /// Which groups of one block, one behind the other, share a ring: less of them is under way, but they need less room.
 enum class Turns { none, outside_loops, all };
+/// What groups of different loops that share a ring have in common: the types of their buffers, or only how they are
+/// filled. (Of such a ring all loops have as many stages, as large as the largest: the producer is less far ahead of
+/// the end of a loop than with rings of their own.)
+enum class Alike { types, fills };
 
 class RingGroups {
  public:
@@ -40,7 +44,7 @@ class RingGroups {
   /// copies that are acquired in their own block, also where only a branch reads them.
   RingGroups(mlir::func::FuncOp func, const llvm::DenseSet<mlir::Operation*>& byThreads,
              const llvm::DenseSet<mlir::Operation*>& turned, const llvm::DenseSet<mlir::Operation*>& staying = {},
-             Turns turns = Turns::none);
+             Turns turns = Turns::none, Alike alike = Alike::types);
 
   /// Null, or a load that cannot be in a ring and why.
   mlir::Operation* refused() const { return refused_; }
@@ -49,13 +53,15 @@ class RingGroups {
   std::vector<LoadGroup>& groups() { return groups_; }  ///< in program order
   const std::vector<LoadGroup>& groups() const { return groups_; }
   int numRings() const { return numRings_; }
+  /// Of each buffer of a ring's stage the copy that needs the most room; groups have their copies in the same order.
+  llvm::SmallVector<mlir::Operation*> buffersOf(int ring) const;
   Turns turns() const { return turns_; }
 
  private:
   void findGroups(mlir::func::FuncOp func, const llvm::DenseSet<mlir::Operation*>& byThreads,
                   const llvm::DenseSet<mlir::Operation*>& turned, const llvm::DenseSet<mlir::Operation*>& staying);
   void joinRows();
-  void shareRings();
+  void shareRings(Alike alike);
 
   std::vector<LoadGroup> groups_;
   int numRings_ = 0;

@@ -16,11 +16,11 @@ namespace {
 
 constexpr int kRawStages = 2;
 
-std::string nameOf(const LoadGroup& group) {
+std::string nameOf(ArrayRef<Operation*> buffers) {
   std::string text;
   llvm::raw_string_ostream out(text);
   out << "ring of ";
-  for (auto [i, loaded] : llvm::enumerate(group.loads)) {
+  for (auto [i, loaded] : llvm::enumerate(buffers)) {
     auto type = cast<SmemType>(loaded->getResult(0).getType());
     out << (i ? " + " : "") << type.getShape()[0] << "x" << type.getShape()[1] << "x" << type.getElementType();
   }
@@ -103,25 +103,25 @@ MemoryPlan planMemory(func::FuncOp func, const RingGroups& groups, const std::ve
   MemoryPlan plan;
   plan.limit = wishes.sharedBytes;
   for (int index = 0; index < groups.numRings(); ++index) {
-    std::optional<RingPlan> ring;
+    const SmallVector<Operation*> buffers = groups.buffersOf(index);
+    RingPlan ring{.loc = buffers.front()->getLoc(), .what = nameOf(buffers), .bytesPerStage = 0};
+    for (Operation* buffer : buffers) ring.bytesPerStage += copiedType(buffer).slotBytes();
     constexpr int kReadAtATime = 2;  // by the products of this iteration and of the one before
-    int beside = kReadAtATime;
+    int beside = kReadAtATime, numGroups = 0;
     for (const LoadGroup& group : groups.groups()) {
       if (group.ring != index) continue;
-      if (!ring)
-        ring = RingPlan{.loc = group.loads.front()->getLoc(), .what = nameOf(group), .bytesPerStage = group.bytes()};
-      else if (groups.turns() == Turns::all)
-        ring->inLoop = true;  // as good as in a loop: refilled within a program
+      // As good as in a loop: refilled within a program.
+      if (++numGroups > 1 && groups.turns() == Turns::all) ring.inLoop = true;
       auto loop = group.loads.front()->getParentOfType<scf::ForOp>();
-      ring->inLoop |= group.loads.front()->getParentOfType<LoopLikeOpInterface>() != nullptr;
+      ring.inLoop |= group.loads.front()->getParentOfType<LoopLikeOpInterface>() != nullptr;
       int wish = wishes.stages;
       if (auto hint = loop ? loop->getAttrOfType<IntegerAttr>("tile.stages") : IntegerAttr())
         wish = static_cast<int>(hint.getInt());
-      if (loop) ring->wished = std::max(ring->wished, wish);
+      if (loop) ring.wished = std::max(ring.wished, wish);
       if (!readsMoreStages(group, loop, wish)) beside = 0;
     }
-    ring->beside = beside;
-    plan.rings.push_back(*ring);
+    ring.beside = beside;
+    plan.rings.push_back(std::move(ring));
   }
   // Two stages of tiles as they are copied: one lands while the one before is turned.
   rawRings.assign(static_cast<size_t>(groups.numRings()), -1);
@@ -203,7 +203,7 @@ bool chooseMemory(func::FuncOp func, MemoryPlan& memory, ArrayRef<ShareOp> share
   auto sameLoops = [&] {
     return llvm::all_of(llvm::zip(memory.rings, more.rings), [](auto both) {
       auto& [one, other] = both;
-      return !one.inLoop || other.stages >= std::min(one.stages, one.wished ? one.wished : 3);
+      return !one.inLoop || other.stages >= one.usefulStages();
     });
   };
   // A second buffer saves a barrier, which is less than waits for parts of a tile. (What is added to memory leaves while

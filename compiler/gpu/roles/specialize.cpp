@@ -15,6 +15,8 @@
 // warps of the program copy.
 #include "compiler/gpu/roles/specialize.h"
 
+#include <limits>
+
 #include "compiler/dialect/warps.h"
 #include "compiler/gpu/access/global_access.h"
 #include "compiler/gpu/access/tma_box.h"
@@ -171,6 +173,12 @@ class Specializer {
           decide(RingGroups(func_, byThreads_, turned_, {}, Turns::outside_loops), stores, numWarps);
       if (other && !isLone(*other)) plan = std::move(other);
     }
+    // Loops one behind the other need their rings one at a time.
+    RingGroups shared(func_, byThreads_, turned_, {}, Turns::none, Alike::fills);
+    if (shared.numRings() < RingGroups(func_, byThreads_, turned_).numRings()) {
+      std::optional<RoleDecisions> other = decide(std::move(shared), stores, numWarps);
+      if (other && (!plan || hasMoreRoom(*other, *plan))) plan = std::move(other);
+    }
     // One warpgroup on the multiprocessor that spills waits for its own local memory, with nobody to compute meanwhile:
     // programs without roles have a few registers more, and a scheduler with several of them. (Not where a loop is to
     // have one stage: without roles nothing would be copied ahead there.)
@@ -192,6 +200,17 @@ class Specializer {
     return plan.roles.warpgroups == 1 && plan.roles.programs > 2 && registers.needed() > plan.roles.consumerRegs;
   }
 
+  /// Whether one plan has more programs than the other, or as many with more stages where a loop has the fewest.
+  static bool hasMoreRoom(const RoleDecisions& one, const RoleDecisions& other) {
+    auto roomOf = [](const RoleDecisions& plan) {
+      int fewest = std::numeric_limits<int>::max();
+      for (const RingPlan& ring : plan.memory.rings)
+        if (ring.inLoop) fewest = std::min(fewest, ring.usefulStages());
+      return std::pair(plan.roles.programs, fewest);
+    };
+    return roomOf(one) > roomOf(other);
+  }
+
   /// Whether a multiprocessor holds one warpgroup of consumers.
   static bool isLone(const RoleDecisions& plan) { return plan.roles.warpgroups * plan.roles.programs < 2; }
 
@@ -207,7 +226,7 @@ class Specializer {
           return group.ring == number &&
                  llvm::all_of(group.loads, [&](Operation* load) { return tiles.contains(load); });
         });
-        stages += isOfTiles || !ring.inLoop ? 0 : std::min(ring.stages, ring.wished ? ring.wished : 3);
+        stages += isOfTiles || !ring.inLoop ? 0 : ring.usefulStages();
       }
       return stages;
     };

@@ -59,7 +59,7 @@ class Rewriter {
         onlyProducts &= group.onlyProducts;
         if (!any) any = &group;
       }
-      for (Operation* load : any->loads)
+      for (Operation* load : plan_.groups.buffersOf(static_cast<int>(i)))
         rings_[i].buffers.push_back(
             SmemAllocOp::create(outside_, load->getLoc(), copiedType(load).withStages(ring.stages), IntegerAttr()));
       int arrivals = onlyProducts ? plan_.roles.warpgroups : plan_.roles.warpgroups * 4;
@@ -116,18 +116,18 @@ class Rewriter {
   SmallVector<Value> slotsOf(OpBuilder& builder, const LoadGroup& group, Value index) {
     SmallVector<Value> slots;
     for (auto [load, buffer] : llvm::zip(group.loads, rings_[static_cast<size_t>(group.ring)].buffers))
-      slots.push_back(slotOf(builder, load->getLoc(), buffer, index));
+      slots.push_back(slotOf(builder, load->getLoc(), copiedType(load), buffer, index));
     return slots;
   }
   // Also of a buffer with one stage: later passes see by the index which stage a product reads.
-  static Value slotOf(OpBuilder& builder, Location loc, Value buffer, Value index) {
-    return SmemSlotOp::create(builder, loc, cast<SmemType>(buffer.getType()).slotType(), buffer, index);
+  static Value slotOf(OpBuilder& builder, Location loc, SmemType type, Value buffer, Value index) {
+    return SmemSlotOp::create(builder, loc, type, buffer, index);
   }
   Value barriersOf(const LoadGroup& group) const { return rings_[static_cast<size_t>(group.ring)].barriers; }
   SmallVector<Value> rawSlotsOf(OpBuilder& builder, const LoadGroup& group, Value index) {
     SmallVector<Value> slots;
     for (auto [load, buffer] : llvm::zip(group.turned, rawRings_[static_cast<size_t>(group.ring)].buffers))
-      slots.push_back(slotOf(builder, load->getLoc(), buffer, index));
+      slots.push_back(slotOf(builder, load->getLoc(), rawType(copiedType(load)), buffer, index));
     return slots;
   }
   IRMapping idsOf(Block* workLoopBody) {
@@ -303,8 +303,7 @@ class Rewriter {
     Value buffer;
     if (plan_.alternating.contains(share)) {
       auto loop = cast<scf::ForOp>(share->getParentOp());
-      buffer =
-          slotOf(builder, share.getLoc(), alternatingBuffers(share, loop), parityOf(builder, loop));
+      buffer = slotOf(builder, share.getLoc(), type, alternatingBuffers(share, loop), parityOf(builder, loop));
     } else if (tile.getShape() == type.getShape()) {
       buffer = SmemAllocOp::create(builder, share.getLoc(), type, IntegerAttr());
     } else {  // padding is zeroed once, by the consumers
