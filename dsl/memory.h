@@ -15,13 +15,16 @@ namespace tile {
   return index;
 }
 
-/// What a box load reads outside the tensor, and how it uses the caches.
+/// What a box load reads outside the tensor, and how it uses the caches. Under a mask (of the box's shape, or one that
+/// broadcasts to it) elements are reached one by one: where it is false they are not touched, and a load reads `pad`.
 struct BoxLoad {
   double pad = 0;
   Cache cache = Cache::none;
+  OptionalExpr mask{};
 };
 struct BoxStore {
   Cache cache = Cache::none;
+  OptionalExpr mask{};
 };
 
 /// Kernel parameter: a tensor in global memory, R dims of elements T (const T for inputs): pointer, shape and strides
@@ -50,7 +53,7 @@ class Tensor {
   [[nodiscard]] Tile load(std::array<Expr, R> offsets, Shape shape, BoxLoad options = {},
                           SrcLoc loc = SrcLoc::current()) const {
     return detail::make_tile(
-        detail::load_box(view_, operands(offsets).data(), R, shape, options.pad, options.cache, loc), loc);
+        detail::load_box(view_, operands(offsets).data(), R, shape, options.pad, options.mask, options.cache, loc), loc);
   }
   template <class I>
   Tile operator[](const I&) const {
@@ -68,7 +71,7 @@ class Tensor {
   void store(std::array<Expr, R> offsets, Expr value, BoxStore options = {}, SrcLoc loc = SrcLoc::current()) const {
     static_assert(!std::is_const_v<T>,
                   "store through a Tensor<const T, R>: declare the kernel parameter as Tensor<T, R>");
-    detail::store_box(view_, operands(offsets).data(), R, value, options.cache, loc);
+    detail::store_box(view_, operands(offsets).data(), R, value, options.mask, options.cache, loc);
   }
   /// Adds the value to the box that starts at `offsets`, every element atomically, relaxed and in no particular order
   /// (so sums of floats may differ from run to run). T: a float of 16 to 64 bits, or an integer of 32 or 64.
@@ -81,7 +84,7 @@ class Tensor {
   /// outside the tensor (rows below 0 too) read `pad`.
   [[nodiscard]] Tile gather(Expr rows, Expr column, int64_t columns, BoxLoad o = {}) const {
     static_assert(R == 2, "gather takes rows of a tensor of 2 dims: Tensor<T, 2>");
-    return detail::make_tile(detail::gather_rows(view_, rows, column, columns, o.pad, o.cache), rows.loc);
+    return detail::make_tile(detail::gather_rows(view_, rows, column, columns, o.pad, o.mask, o.cache), rows.loc);
   }
   /// Writes the rows of `value` (N x columns) to the rows that `rows` names, from `column` on; elements outside are
   /// skipped. Of rows named twice one remains.
@@ -89,7 +92,7 @@ class Tensor {
     static_assert(R == 2, "scatter writes rows of a tensor of 2 dims: Tensor<T, 2>");
     static_assert(!std::is_const_v<T>,
                   "scatter through a Tensor<const T, R>: declare the kernel parameter as Tensor<T, R>");
-    detail::scatter_rows(view_, rows, column, value, o.cache);
+    detail::scatter_rows(view_, rows, column, value, o.mask, o.cache);
   }
   /// Size of a dim as i32 (what loops count with) or i64; distance in elements between neighbours along a dim, i64.
   [[nodiscard]] Tile dim(int i, SrcLoc loc = SrcLoc::current()) const {

@@ -123,6 +123,7 @@ void store(const Operand& pointer, const Operand& value, const Operand& mask, Ca
 
 // ---- views
 
+/// The offsets as numbers of 32 or 64 bits; false after an error.
 static bool box_indices(Tracer& t, Value view, const Operand* offsets, int rank, SmallVectorImpl<mlir::Value>& out) {
   if (t.is_bad(view) || !t.reachable(view, offsets[0].loc)) return false;
   bool ok = true;
@@ -159,16 +160,14 @@ static bool box_indices(Tracer& t, Value view, const Operand* offsets, int rank,
   return ok;
 }
 
-/// Error of a box with more dims than the tensor has beside those with `only`; `found` is what was given.
-static void too_many_dims(Tracer& t, const Operand* offsets, int rank, const std::string& found, SrcLoc loc) {
+void too_many_dims(Tracer& t, const Operand* offsets, int rank, const std::string& found, SrcLoc loc) {
   const auto dropped = std::count_if(offsets, offsets + rank, [](const Operand& o) { return o.drops_dim; });
   t.error("a box has at most as many dims as its tensor (" + std::to_string(rank) +
               (dropped ? ", of which " + std::to_string(dropped) + " with only(..)" : "") + "), found " + found,
           loc);
 }
 
-/// The shape of a tile with dims of size 1 where offsets drop one, without leading ones. Nothing: it has too many dims.
-static std::optional<Shape> with_dropped_dims(const Operand* offsets, int rank, const Shape& shape) {
+std::optional<Shape> with_dropped_dims(const Operand* offsets, int rank, const Shape& shape) {
   llvm::SmallVector<int64_t> box;  // last dim first
   int left = shape.rank();
   for (int i = rank - 1; i >= 0 && left > 0; --i) box.push_back(offsets[i].drops_dim ? 1 : shape[--left]);
@@ -186,9 +185,11 @@ static mlir::Value as_shape(Tracer& t, mlir::Value v, const Shape& shape, SrcLoc
   return ir::ReshapeOp::create(t.at_end(), t.location(loc), to, v);
 }
 
-Value load_box(Value view, const Operand* offsets, int rank, const Shape& shape, double pad, Cache cache, SrcLoc loc) {
+Value load_box(Value view, const Operand* offsets, int rank, const Shape& shape, double pad, const Operand& mask,
+               Cache cache, SrcLoc loc) {
   Tracer* t = Tracer::current();
   if (!t || !outside_combiner(*t, "load", loc)) return {0};
+  if (mask.kind != Operand::absent) return load_masked(*t, view, offsets, rank, shape, pad, mask, cache, loc);
   SmallVector<mlir::Value, 4> indices;
   if (!box_indices(*t, view, offsets, rank, indices) || !valid_shape(*t, shape, loc)) return {0};
   const std::optional<Shape> box = with_dropped_dims(offsets, rank, shape);
@@ -227,9 +228,11 @@ static bool box_write(Tracer& t, Value view, const Operand* offsets, int rank, c
   return true;
 }
 
-void store_box(Value view, const Operand* offsets, int rank, const Operand& value, Cache cache, SrcLoc loc) {
+void store_box(Value view, const Operand* offsets, int rank, const Operand& value, const Operand& mask, Cache cache,
+               SrcLoc loc) {
   Tracer* t = Tracer::current();
   if (!t || !outside_combiner(*t, "store", loc) || !t->writable(view, "store", loc)) return;
+  if (mask.kind != Operand::absent) return store_masked(*t, view, offsets, rank, value, mask, cache, loc);
   if (t->lacks_mask("a store to a Tensor", loc)) return;
   SmallVector<mlir::Value, 4> indices;
   mlir::Value v;

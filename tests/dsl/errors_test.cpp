@@ -279,6 +279,13 @@ TEST(Errors, RowsByNumber) {
   EXPECT_TILE_ERROR(__LINE__, "scatter writes a tile of rows and columns, found tile<4xf32>", [](Tensor<float, 2> x) { x.scatter(arange(0, 4), 0, zeros({4}, f32)); });
   EXPECT_TILE_ERROR(__LINE__, "the stored value must be f16", [](Tensor<half, 2> x) { x.scatter(arange(0, 4), 0, zeros({4, 16}, f32)); });
 }
+TEST(Errors, BoxesUnderMasks) {
+  EXPECT_TILE_ERROR(__LINE__, "mask must be i1, found tile<4xi32>", [](Tensor<float, 1> x) { x.store({0}, zeros({4}, f32), {.mask = arange(0, 4)}); });
+  EXPECT_TILE_ERROR(__LINE__, "operands cannot be broadcast: 4 and 8 differ in dim 0", [](Tensor<float, 1> x) { x.store({0}, zeros({4}, f32), {.mask = arange(0, 8) < 3}); });
+  EXPECT_TILE_ERROR(__LINE__, "the stored value must be f16", [](Tensor<half, 1> x) { x.store({0}, zeros({4}, f32), {.mask = arange(0, 4) < 3}); });
+  EXPECT_TILE_ERROR(__LINE__, "the offset of a box must be an integer scalar, found tile<4xi32>", [](Tensor<float, 1> x) { auto r = x.load({arange(0, 4)}, {4}, {.mask = true}); });
+  EXPECT_TILE_ERROR(__LINE__, "a box has at most as many dims as its tensor (1), found 2", [](Tensor<float, 1> x) { auto r = x.load({0}, {4, 4}, {.mask = true}); });
+}
 TEST(Errors, Dot) {
   EXPECT_TILE_ERROR(__LINE__, "dot: inner dimensions do not agree: tile<16x32xf16> * tile<16x32xf16>; where the second has a row for every column of the result, write dot(a, trans(b))", [] { auto r = dot(zeros({16, 32}, f16), zeros({16, 32}, f16)); });
   EXPECT_TILE_ERROR(__LINE__, "dot: operands must have 2 dims", [] { auto r = dot(zeros({16}, f16), zeros({16, 16}, f16)); });

@@ -113,6 +113,44 @@ TEST(Memory, PartsOfTensors) {
   }
 }
 
+/// Boxes under masks that broadcast to them: elements for which the mask is false are neither read nor written.
+TEST(Memory, BoxesUnderMasks) {
+  const int kH = 3, kM = 9, kN = 21;
+  std::vector<int16_t> in(kH * kM * kN);
+  std::iota(in.begin(), in.end(), int16_t(1));
+  for (auto& device : devices())
+    for (int first : {0, -3, 5}) {
+      auto k = kernel("masked", [=](Ptr<const int16_t> x, Ptr<int16_t> read, Ptr<int16_t> written, Ptr<int16_t> rows) {
+        auto from = make_view<const int16_t>(x, {kH, kM, kN}, {kM * kN, kN, 1});
+        auto to = make_view<int16_t>(written, {kH, kM, kN}, {kM * kN, kN, 1});
+        auto row = (first + arange(0, 8)).col(), column = arange(0, 16).row();
+        auto picked = (row + column) % 3 == 0;
+        auto box = from.load({only(1), first, 8}, {8, 16}, {.pad = -7, .mask = picked});
+        store(read + arange(0, 8).col() * 16 + column, box);
+        to.store({2, first, 8}, box, {.mask = row % 2 == 0});  // a column of the mask for all of a row
+        to.store({0, 0, 0}, from.load({1, 4, 0}, {kN}, {.mask = program_id(0) > 0}), {.mask = true});
+        auto y = make_view<int16_t>(rows, {kM, kN}, {kN, 1});
+        y.scatter(arange(0, 8) + 1, 0, y.gather(arange(0, 8), 0, 16, {.pad = 3, .mask = column < 2}) + box,
+                  {.mask = column % 2 == 1});
+      });
+      std::vector<int16_t> read(8 * 16), written(in.size(), -1), rows(kM * kN, 5);
+      ASSERT_TRUE(run_on(device, k, Grid{1}, in, read, written, rows));
+      std::vector<int16_t> want(in.size(), -1), wantRows(kM * kN, 5);
+      for (int i = 0; i < 8; ++i)
+        for (int j = 0; j < 16; ++j) {
+          const int m = first + i, n = 8 + j;
+          const bool inside = m >= 0 && m < kM && n < kN;
+          const int16_t value = inside && (m + j) % 3 == 0 ? in[(kM + m) * kN + n] : -7;
+          ASSERT_EQ(read[i * 16 + j], value) << device->name() << " " << i << " " << j << " from " << first;
+          if (inside && m % 2 == 0) want[(2 * kM + m) * kN + n] = value;
+          if (j % 2 == 1) wantRows[(i + 1) * kN + j] = int16_t(value + (j < 2 ? 5 : 3));
+        }
+      for (int n = 0; n < kN; ++n) want[n] = 0;  // of a mask that is false everywhere
+      EXPECT_EQ(written, want) << device->name() << " from " << first;
+      EXPECT_EQ(rows, wantRows) << device->name() << " from " << first;
+    }
+}
+
 /// Rows by number, of any strides: what is outside reads `pad` and is not written.
 TEST(Memory, RowsByNumber) {
   struct Cfg {
