@@ -169,6 +169,21 @@ const char* kTwoLoops = R"(
       scf.yield %e : ACC
     })";
 
+/// Loops with tiles of other sizes, which share a ring: each asks for more stages than rings of their own have room for.
+const char* kTwoSizes = R"(
+    %h = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %zero) -> (ACC) : i32 {
+      %sa = tile.load_shared %a[%x, %k : i32, i32] BOX // A
+      %sb = tile.load_shared %b[%k, %y : i32, i32] BOX
+      %d = PRODUCT %sa, %sb, %acc SS
+      scf.yield %d : ACC
+    } {tile.stages = 14 : i32}
+    %r = scf.for %k = %x to %n step %c1 iter_args(%acc = %h) -> (ACC) : i32 {
+      %sa = tile.load_shared %c[%x, %k : i32, i32] box [64, 32] : !tile.view<2xf16> -> !tile.smem<64x32xf16, minor = 1>
+      %sb = tile.load_shared %b[%k, %x : i32, i32] box [32, 64] : !tile.view<2xf16> -> !tile.smem<32x64xf16, minor = 1>
+      %d = tile.mma wgmma_f16 k 32 warps(WARPS, 1) %sa, %sb, %acc : !tile.smem<64x32xf16, minor = 1>, !tile.smem<32x64xf16, minor = 1> -> ACC
+      scf.yield %d : ACC
+    } {tile.stages = 14 : i32})";
+
 /// Rows of %p by the entries of a list, beside boxes of %b; the list is read once, or in every iteration.
 std::string gathering(bool inLoop, int stages, const std::string& upper = "%n") {
   const std::string ids = R"(
@@ -295,6 +310,7 @@ std::vector<TestKernel> writtenKernels() {
       {"skipping", kernelText(kSkipping, 2), many},
       {"nested", kernelText(kNested, 2), some},
       {"two loops", kernelText(kTwoLoops, 1), some},
+      {"two sizes", kernelText(kTwoSizes, 1), trips({0, 1, 2, 13, 14, 15, 29}, {3, 1, 1})},
       {"while", kernelText(kWhile, 1), some},
       {"gather, one stage", kernelText(gathering(false, 1), 1), trips({0, 1, 2, 3, 4}, {4, 1, 1})},
       {"gather, two stages", kernelText(gathering(false, 2), 1), trips({0, 1, 2, 3, 5}, {4, 1, 1})},
