@@ -42,9 +42,9 @@ struct CompileOptions {
   bool fastMath = true;        ///< approximate exp2, log2, div, rsqrt ... on the GPU (about 2 ulp in f32; these flush
                                ///< f32 subnormals, ordinary arithmetic keeps them in every type)
   std::string ptxas;           ///< path; empty: look in TILE_PTXAS, CUDA_HOME, PATH. "none": emit PTX for the driver
-  /// Products may read operands in registers when the next iteration of their loop begins. ptxas gives such registers away
-  /// now and then (sass_in_flight.h). Unset: true where there is a ptxas, whose code is looked at, and false where the
-  /// driver compiles the PTX, whose code nobody sees.
+  /// Products may read operands in registers (fragments of shared memory, too) when the next iteration of their loop
+  /// begins. ptxas gives such registers away now and then (sass_in_flight.h). Unset: true where there is a ptxas, whose
+  /// code is looked at, and false where the driver compiles the PTX, whose code nobody sees.
   std::optional<bool> registerOperandsInFlight;
   StageSink* stages = nullptr;
   std::function<void(const Diagnostic&)> onRemark;  ///< performance cliffs

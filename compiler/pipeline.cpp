@@ -435,8 +435,8 @@ bool OtherChoice::isTaken(const KernelBinary& first, const KernelBinary& other, 
 std::string OtherChoice::why(const KernelBinary& first, const KernelBinary& other, const Target& target) const {
   const std::string spilled = std::to_string(spilledBytes(first.resources)) + " bytes";
   if (kind == settledOperands)
-    return "products end with their iteration: registers do not suffice for operands of products that run on, and all "
-           "products would wait for each other";
+    return "products end with their iteration: where some run on that read registers, the assembler lets all of them "
+           "wait for each other";
   if (hasRoles(first) && !hasRoles(other))
     return serialises(first.resources)
                ? "no producer warps: consumers have too few registers, and products wait for each other"

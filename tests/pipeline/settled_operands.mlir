@@ -3,7 +3,7 @@
 // RUN: printf '#!/bin/sh\nprintf "\\177ELF" > "$6"\necho "Used 255 registers"\nif grep -o "wgmma.[mw][a-z]*_[a-z]*" "$4" | head -1 | grep -q wait; then echo "ptxas info : (C7512) Potential Performance Loss"; fi\n' > %t.waits && chmod +x %t.waits
 // RUN: rm -rf %t && tilec compile %s -t sm_90a --ptxas %t.waits -e mlir:gpu -o %t --remarks 2>&1 | FileCheck %s -check-prefix=REMARK
 // RUN: FileCheck %s -check-prefix=SETTLED < %t/settled_operands.sm_90a.gpu.mlir
-// REMARK: remark: products end with their iteration: registers do not suffice for operands of products that run on
+// REMARK: remark: products end with their iteration: where some run on that read registers, the assembler lets all of them wait
 // SETTLED: tile.specialize
 // SETTLED: scf.for
 // SETTLED: tile.mma wgmma_bf16

@@ -540,3 +540,30 @@ func.func @started_whole(%q: !tile.smem<64x64xi8, minor = 1>, %p: !tile.smem<64x
   }
   return %r : tensor<64x64xi32>
 }
+
+// -----
+
+// What threads read from shared memory for a product lies in registers, too, while it runs.
+// CHECK-LABEL: func.func @fragments
+// CHECK: scf.for
+// CHECK: %[[D:.*]] = tile.mma wgmma_tf32
+// CHECK-NEXT: tile.mma_wait 1{{$}}
+// CHECK-NEXT: scf.yield %[[D]]
+// DRIVER-LABEL: func.func @fragments
+// DRIVER: scf.for
+// DRIVER: %[[D:.*]] = tile.mma wgmma_tf32
+// DRIVER-NEXT: %[[DONE:.*]] = tile.mma_wait 0 of %[[D]]
+// DRIVER-NEXT: scf.yield %[[DONE]]
+func.func @fragments(%out: !tile.view<2xf32>, %n: i32) attributes {tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant dense<0.0> : tensor<64x32xf32>
+  %a = tile.smem_alloc : !tile.smem<64x32xf32, minor = 0>
+  %b = tile.smem_alloc : !tile.smem<32x32xf32, minor = 0>
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero) -> (tensor<64x32xf32>) : i32 {
+    %d = tile.mma wgmma_tf32 k 32 warps(4, 1) %a, %b, %acc : !tile.smem<64x32xf32, minor = 0>, !tile.smem<32x32xf32, minor = 0> -> tensor<64x32xf32>
+    scf.yield %d : tensor<64x32xf32>
+  }
+  tile.store %r, %out[%c0, %c0 : i32, i32] : tensor<64x32xf32>, !tile.view<2xf32>
+  return
+}

@@ -2,6 +2,7 @@
 #include "compiler/gpu/overlap/async_plan.h"
 
 #include "compiler/analysis/memory_roots.h"
+#include "compiler/dialect/products.h"
 #include "compiler/gpu/forms/moves.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -417,10 +418,9 @@ class BlockPlan {
         if (behind >= number && (held.release.getEnable() || held.guard != Guard::always)) keeps = false;
       for (auto& [op, behind] : deferred_)
         if (behind >= number) keeps = false;
-      if (isa<RankedTensorType>(group.product.getA().getType())) {
-        held += registersOf(group.product.getA());
-        keeps &= registersInFlight;
-      }
+      const bool isInRegisters = isa<RankedTensorType>(group.product.getA().getType());
+      if (isInRegisters) held += registersOf(group.product.getA());
+      if (isInRegisters || fragmentOperand(group.product)) keeps &= registersInFlight;
       if (!keeps || (limit && held > limit)) break;
       --begin;
     }
