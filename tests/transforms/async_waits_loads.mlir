@@ -146,3 +146,57 @@ func.func @factor_written(%p: !tile.ptr<f32>, %c: !tile.view<2xf32>, %n: i32) at
   tile.store %r#0, %c[%c0, %c0 : i32, i32] : tensor<64x128xf32>, !tile.view<2xf32>
   return
 }
+
+// -----
+// What the iteration before has loaded is exchanged between threads and widened behind the product, while it runs: the
+// weights that the product reads stay where they are, and no scratch shares their bytes.
+// CHECK-LABEL: func.func @loaded_before
+// CHECK: scf.for %{{.*}} iter_args(%[[H:.*]] = %{{.*}}, %[[X:.*]] = %{{.*}})
+// CHECK: %[[D:.*]] = tile.mma wgmma_f16
+// CHECK-NEXT: %[[MINE:.*]] = tile.convert %[[X]]
+// CHECK-NEXT: arith.extf %[[MINE]]
+// CHECK-NEXT: tile.mma_wait 0 of %[[D]]
+// CHECK-NEXT: arith.addf
+// Where the loop writes the weights, the product is over first: their bytes may serve the exchange.
+// CHECK-LABEL: func.func @weights_written
+// CHECK: tile.mma wgmma_f16
+// CHECK-NEXT: tile.mma_wait 0
+// CHECK-NEXT: tile.convert
+#rows = #tile.layout<64x64 regs [1:8*1, 0:4*16] lanes [1:8*8, 0:4*1] warps [0:4*4]>
+#acc = #tile.layout<64x64 regs [1:2*1, 0:2*8, 1:8*8] lanes [1:4*2, 0:8*1] warps [0:4*16]>
+func.func @loaded_before(%X: !tile.view<3xf16>, %h0: tensor<64x64xf16, #acc>, %x0: tensor<64x64xf16, #rows>, %n: i32) -> tensor<64x64xf16, #acc> attributes {tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32, #acc>
+  %w = tile.smem_alloc : !tile.smem<64x64xf16, minor = 1>
+  %r:2 = scf.for %t = %c0 to %n step %c1 iter_args(%h = %h0, %x = %x0) -> (tensor<64x64xf16, #acc>, tensor<64x64xf16, #rows>) : i32 {
+    %ahead = arith.addi %t, %c1 : i32
+    %next = tile.load %X[%ahead, %c0, %c0 : i32, i32, i32] : !tile.view<3xf16> -> tensor<64x64xf16, #rows>
+    %mine = tile.convert %x : tensor<64x64xf16, #rows> -> tensor<64x64xf16, #acc>
+    %wide = arith.extf %mine : tensor<64x64xf16, #acc> to tensor<64x64xf32, #acc>
+    %d = tile.mma wgmma_f16 k 64 warps(4, 1) %h, %w, %zero : tensor<64x64xf16, #acc>, !tile.smem<64x64xf16, minor = 1> -> tensor<64x64xf32, #acc>
+    %s = arith.addf %d, %wide : tensor<64x64xf32, #acc>
+    %new = arith.truncf %s : tensor<64x64xf32, #acc> to tensor<64x64xf16, #acc>
+    scf.yield %new, %next : tensor<64x64xf16, #acc>, tensor<64x64xf16, #rows>
+  }
+  return %r#0 : tensor<64x64xf16, #acc>
+}
+func.func @weights_written(%X: !tile.view<3xf16>, %h0: tensor<64x64xf16, #acc>, %x0: tensor<64x64xf16, #rows>, %n: i32) -> tensor<64x64xf16, #acc> attributes {tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32, #acc>
+  %w = tile.smem_alloc : !tile.smem<64x64xf16, minor = 1>
+  %r:2 = scf.for %t = %c0 to %n step %c1 iter_args(%h = %h0, %x = %x0) -> (tensor<64x64xf16, #acc>, tensor<64x64xf16, #rows>) : i32 {
+    %ahead = arith.addi %t, %c1 : i32
+    %next = tile.load %X[%ahead, %c0, %c0 : i32, i32, i32] : !tile.view<3xf16> -> tensor<64x64xf16, #rows>
+    tile.smem_store %h, %w : tensor<64x64xf16, #acc>, !tile.smem<64x64xf16, minor = 1>
+    tile.barrier
+    %mine = tile.convert %x : tensor<64x64xf16, #rows> -> tensor<64x64xf16, #acc>
+    %wide = arith.extf %mine : tensor<64x64xf16, #acc> to tensor<64x64xf32, #acc>
+    %d = tile.mma wgmma_f16 k 64 warps(4, 1) %h, %w, %zero : tensor<64x64xf16, #acc>, !tile.smem<64x64xf16, minor = 1> -> tensor<64x64xf32, #acc>
+    %s = arith.addf %d, %wide : tensor<64x64xf32, #acc>
+    %new = arith.truncf %s : tensor<64x64xf32, #acc> to tensor<64x64xf16, #acc>
+    scf.yield %new, %next : tensor<64x64xf16, #acc>, tensor<64x64xf16, #rows>
+  }
+  return %r#0 : tensor<64x64xf16, #acc>
+}

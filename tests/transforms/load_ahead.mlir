@@ -350,3 +350,75 @@ func.func @beside_large_rows(%K: !tile.view<2 x f16>, %V: !tile.ptr<f32>, %O: !t
   tile.store %r, %O[%c0, %c0 : i32, i32] : tensor<16x16xf32>, !tile.view<2 x f32>
   return
 }
+
+// -----
+
+// A recurrence: what it multiplies the iteration before has computed, or lies on the chip. It copies nothing; the large
+// tile that it loads comes an iteration early.
+// CHECK-LABEL: func.func @recurrence
+// CHECK: %[[FIRST:.*]] = tile.load %arg0[%{{.*}}, %{{.*}}, %{{.*}} :
+// CHECK: scf.for %[[T:.*]] = {{.*}} iter_args(%[[H:.*]] = %{{.*}}, %[[X:.*]] = %[[FIRST]])
+// CHECK: %[[AHEAD:.*]] = arith.addi %[[T]],
+// CHECK: %[[NEXT:.*]] = tile.load %arg0[%[[AHEAD]],
+// CHECK: tile.mma wgmma_f16 {{.*}} %[[H]],
+// CHECK: arith.extf %[[X]]
+// CHECK: scf.yield %{{.*}}, %[[NEXT]]
+func.func @recurrence(%X: !tile.view<3 x f16>, %O: !tile.view<3 x f16>, %w: !tile.smem<64x64xf16, minor = 1>, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %none = arith.constant dense<0.0> : tensor<64x64xf16>
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %r = scf.for %t = %c0 to %n step %c1 iter_args(%h = %none) -> (tensor<64x64xf16>) : i32 {
+    %x = tile.load %X[%t, %c0, %c0 : i32, i32, i32] : !tile.view<3 x f16> -> tensor<64x64xf16>
+    %d = tile.mma wgmma_f16 k 64 warps(4, 1) %h, %w, %zero : tensor<64x64xf16>, !tile.smem<64x64xf16, minor = 1> -> tensor<64x64xf32>
+    %wide = arith.extf %x : tensor<64x64xf16> to tensor<64x64xf32>
+    %s = arith.addf %d, %wide : tensor<64x64xf32>
+    %next = arith.truncf %s : tensor<64x64xf32> to tensor<64x64xf16>
+    tile.store %next, %O[%t, %c0, %c0 : i32, i32, i32] : tensor<64x64xf16>, !tile.view<3 x f16>
+    scf.yield %next : tensor<64x64xf16>
+  }
+  return
+}
+
+// -----
+
+// One stage is asked for: nothing comes early.
+// CHECK-LABEL: func.func @recurrence_of_one
+// CHECK: scf.for %[[T:[a-z0-9]+]] =
+// CHECK: tile.load %arg0[%[[T]],
+func.func @recurrence_of_one(%X: !tile.view<3 x f16>, %w: !tile.smem<64x64xf16, minor = 1>, %n: i32) -> tensor<64x64xf16> attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %none = arith.constant dense<0.0> : tensor<64x64xf16>
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %r = scf.for %t = %c0 to %n step %c1 iter_args(%h = %none) -> (tensor<64x64xf16>) : i32 {
+    %x = tile.load %X[%t, %c0, %c0 : i32, i32, i32] : !tile.view<3 x f16> -> tensor<64x64xf16>
+    %d = tile.mma wgmma_f16 k 64 warps(4, 1) %h, %w, %zero : tensor<64x64xf16>, !tile.smem<64x64xf16, minor = 1> -> tensor<64x64xf32>
+    %wide = arith.extf %x : tensor<64x64xf16> to tensor<64x64xf32>
+    %s = arith.addf %d, %wide : tensor<64x64xf32>
+    %next = arith.truncf %s : tensor<64x64xf32> to tensor<64x64xf16>
+    scf.yield %next : tensor<64x64xf16>
+  } {tile.stages = 1 : i32}
+  return %r : tensor<64x64xf16>
+}
+
+// -----
+
+// What was only loaded early is no result of the iteration before: the other operand stays.
+// CHECK-LABEL: func.func @operand_loaded_early
+// CHECK: scf.for %[[T:[a-z0-9]+]] = {{.*}} iter_args(%{{[a-z0-9]+}} = %{{[a-z0-9_]+}}, %{{[a-z0-9]+}} = %{{[a-z0-9_]+}}) ->
+// CHECK: tile.load %arg0[%[[T]],
+func.func @operand_loaded_early(%X: !tile.view<2 x f16>, %a0: tensor<64x64xf16>, %n: i32) -> tensor<64x64xf32> attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %c0 = arith.constant 0 : i32
+  %c64 = arith.constant 64 : i32
+  %r:2 = scf.for %t = %c0 to %n step %c64 iter_args(%acc = %zero, %a = %a0) -> (tensor<64x64xf32>, tensor<64x64xf16>) : i32 {
+    %ahead = arith.addi %t, %c64 : i32
+    %next = tile.load %X[%ahead, %c0 : i32, i32] : !tile.view<2 x f16> -> tensor<64x64xf16>
+    %b = tile.load %X[%t, %c64 : i32, i32] : !tile.view<2 x f16> -> tensor<64x64xf16>
+    %sb = tile.share %b : tensor<64x64xf16> -> !tile.smem<64x64xf16, minor = 1>
+    %d = tile.mma wgmma_f16 k 64 warps(4, 1) %a, %sb, %acc : tensor<64x64xf16>, !tile.smem<64x64xf16, minor = 1> -> tensor<64x64xf32>
+    scf.yield %d, %next : tensor<64x64xf32>, tensor<64x64xf16>
+  }
+  return %r#0 : tensor<64x64xf32>
+}

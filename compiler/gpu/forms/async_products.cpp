@@ -67,6 +67,23 @@ static bool rotatesAround(Operation* op, MmaOp product) {
          });
 }
 
+/// The tile lies there while the loop that `op` stands in runs, and nothing in it writes to it (weights of a
+/// recurrence): its bytes serve nothing else, for the next iteration reads them again.
+static bool staysAround(Operation* op, MmaOp product, Value tile) {
+  auto loop = dyn_cast<scf::ForOp>(op->getParentOp());
+  auto alloc = allocationOf(tile);
+  if (!loop || !alloc || product->getBlock() != op->getBlock() || loop->isAncestor(alloc)) return false;
+  SmallVector<Value> names{alloc.getResult()};
+  while (!names.empty())
+    for (Operation* user : names.pop_back_val().getUsers()) {
+      if (isa<SmemSlotOp, SmemTransOp>(user))
+        names.push_back(user->getResult(0));
+      else if (!isa<MmaOp, SmemLoadOp>(user) && loop->isAncestor(user))
+        return false;
+    }
+  return true;
+}
+
 /// Only ops on tiles with layouts can need scratch.
 static bool hasLayouts(Operation* op) {
   return llvm::all_of(op->getOperandTypes(), [](Type t) { return !isa<RankedTensorType>(t) || layoutOf(t); });
@@ -85,7 +102,7 @@ bool AsyncReads::threatens(Operation* op, MmaOp product, bool isOfEarlier) const
   // share their memory with others. Those of stages are never shared, and those that take turns not inside their loop.
   const bool stagesOnly = llvm::all_of(sharedOperands(product), [&](Value tile) {
     auto alloc = allocationOf(tile);
-    return alloc && (stages_.contains(alloc) || isOther(tile));
+    return alloc && (stages_.contains(alloc) || isOther(tile) || staysAround(op, product, tile));
   });
   auto writes = [&](Value target) {
     if (!stagesOnly) return true;

@@ -22,9 +22,10 @@ class AsyncReads {
 
   /// Whether `product` must be finished before `op` (or anything in it) runs, because op may write what the product
   /// reads, or let other threads do so. Stages that a producer fills are written only after their release, so nothing
-  /// else threatens them. In a ring that rotates, nothing in the loop threatens its product: the next iteration's
-  /// writes stand behind the next product, where this one is finished. `isOfEarlier`: the product is from the previous
-  /// iteration; stores to alternating buffers then write the other buffer.
+  /// else threatens them; nor does anything in a loop threaten what the loop only reads, and was there before it. In a
+  /// ring that rotates, nothing in the loop threatens its product: the next iteration's writes stand behind the next
+  /// product, where this one is finished. `isOfEarlier`: the product is from the previous iteration; stores to
+  /// alternating buffers then write the other buffer.
   bool threatens(mlir::Operation* op, MmaOp product, bool isOfEarlier = false) const;
 
  private:

@@ -4,6 +4,7 @@
 #include "compiler/analysis/memory_roots.h"
 #include "compiler/dialect/products.h"
 #include "compiler/gpu/forms/moves.h"
+#include "compiler/lowering/elementwise.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
@@ -49,6 +50,32 @@ bool belongsToReader(Operation* op) {
   if (isa<BroadcastOp, ReshapeOp>(op) && op->getOperand(0).getDefiningOp<SmemLoadOp>())
     return belongsToReader(op->getOperand(0).getDefiningOp());
   return tile.getElementType().isInteger() && isPure(op) && !isa<ConvertOp, TransOp>(op);
+}
+
+/// Whether the result is made of what the iteration before loaded, and of nothing else: exchanged between threads, and
+/// computed with. Behind a product, that work is done while the product runs.
+bool isOfEarlyLoads(Operation* op) {
+  if (op->getNumRegions() != 0 || op->getNumResults() != 1 || !isPure(op) || op->hasTrait<OpTrait::ConstantLike>() ||
+      !isa<RankedTensorType>(op->getResult(0).getType()))
+    return false;
+  auto isLoadedBefore = [&](Value value) {
+    auto arg = dyn_cast<BlockArgument>(throughRenames(value));
+    auto loop = arg ? dyn_cast<scf::ForOp>(arg.getOwner()->getParentOp()) : scf::ForOp();
+    if (!loop || arg.getOwner() != op->getBlock() || arg == loop.getInductionVar()) return false;
+    Value next = loop.getTiedLoopYieldedValue(arg)->get();
+    return isa_and_nonnull<LoadOp, GatherOp>(next.getDefiningOp()) && next.getParentBlock() == op->getBlock();
+  };
+  if (auto convert = dyn_cast<ConvertOp>(op)) return isLoadedBefore(convert.getSource());
+  if (!isElementwise(op)) return false;
+  bool isMade = false;
+  for (Value operand : op->getOperands()) {
+    Operation* from = operand.getDefiningOp();
+    if (from && from->getBlock() == op->getBlock() && isOfEarlyLoads(from))
+      isMade = true;
+    else if (from ? from->getBlock() == op->getBlock() && !isa<SplatOp>(from) : !isLoadedBefore(operand))
+      return false;
+  }
+  return isMade;
 }
 
 /// The first statement of the op's block that reads its result.
@@ -474,12 +501,13 @@ static bool mayWait(Operation* op, Operation* reader) {
 
 void sinkToReaders(Block& block) {
   for (Operation& op : llvm::make_early_inc_range(llvm::reverse(block))) {
-    const bool isNumber = isNumberRead(&op);
+    const bool isNumber = isNumberRead(&op), isEarly = isOfEarlyLoads(&op);
     // Reads of stages keep their place: the stage is released behind it.
-    if (!isNumber && (!isPure(&op) || !belongsToReader(&op))) continue;
+    if (!isNumber && !isEarly && (!isPure(&op) || !belongsToReader(&op))) continue;
     Operation* reader = firstReader(&op);
     if (!reader || reader == op.getNextNode()) continue;
-    if (isNumber ? !mayWait(&op, reader) : isa<ConvertOp>(op) && !isProductBetween(&op, reader)) continue;
+    const bool needsProduct = isEarly || isa<ConvertOp>(op);
+    if (isNumber ? !mayWait(&op, reader) : needsProduct && !isProductBetween(&op, reader)) continue;
     // Right behind the product.
     while (isNumber && !asyncProduct(reader->getPrevNode())) reader = reader->getPrevNode();
     op.moveBefore(reader);
