@@ -422,3 +422,25 @@ func.func @operand_loaded_early(%X: !tile.view<2 x f16>, %a0: tensor<64x64xf16>,
   }
   return %r#0 : tensor<64x64xf32>
 }
+
+// -----
+
+// Nor is a row that goes on (the largest numbers of attention) what the product multiplies.
+// CHECK-LABEL: func.func @rows_go_on
+// CHECK: scf.for %[[T:[a-z0-9]+]] =
+// CHECK: tile.load %arg0[%[[T]],
+func.func @rows_go_on(%X: !tile.view<2 x f32>, %w: !tile.smem<64x64xf16, minor = 1>, %m0: tensor<64x1xf32>, %n: i32) -> tensor<64x64xf32> attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %c0 = arith.constant 0 : i32
+  %c64 = arith.constant 64 : i32
+  %r:2 = scf.for %t = %c0 to %n step %c64 iter_args(%acc = %zero, %m = %m0) -> (tensor<64x64xf32>, tensor<64x1xf32>) : i32 {
+    %x = tile.load %X[%t, %c0 : i32, i32] : !tile.view<2 x f32> -> tensor<64x64xf32>
+    %all = tile.broadcast %m : tensor<64x1xf32> -> tensor<64x64xf32>
+    %p = arith.subf %x, %all : tensor<64x64xf32>
+    %a = arith.truncf %p : tensor<64x64xf32> to tensor<64x64xf16>
+    %d = tile.mma wgmma_f16 k 64 warps(4, 1) %a, %w, %acc : tensor<64x64xf16>, !tile.smem<64x64xf16, minor = 1> -> tensor<64x64xf32>
+    %next = math.exp2 %m : tensor<64x1xf32>
+    scf.yield %d, %next : tensor<64x64xf32>, tensor<64x1xf32>
+  }
+  return %r#0 : tensor<64x64xf32>
+}

@@ -197,15 +197,20 @@ class LoadAheadPass : public PassWrapper<LoadAheadPass, OperationPass<func::Func
     return hasProduct && isCarried && stagesOf(loop) > 1;
   }
 
-  /// Not of what was only loaded an iteration early.
+  /// Of a tile as large as itself, that is: rows of it (the sums and largest numbers of attention) do not keep the next
+  /// iteration's loads waiting. Not of what was only loaded an iteration early.
   static bool isMadeOfCarried(Value operand, scf::ForOp loop) {
+    auto elements = [](Value tile) {
+      auto shared = dyn_cast<SmemType>(tile.getType());
+      return shared ? shared.getShape()[0] * shared.getShape()[1] : tileTypeOrNone(tile).getNumElements();
+    };
     SmallVector<Value> pending{operand};
     llvm::DenseSet<Value> seen;
     while (!pending.empty()) {
       Value value = pending.pop_back_val();
       if (!seen.insert(value).second || loop.isDefinedOutsideOfLoop(value)) continue;
       if (auto arg = dyn_cast<BlockArgument>(value)) {
-        if (arg.getOwner() != loop.getBody() || !tileTypeOrNone(arg)) continue;
+        if (arg.getOwner() != loop.getBody() || !tileTypeOrNone(arg) || elements(arg) < elements(operand)) continue;
         if (!isa_and_nonnull<LoadOp, GatherOp>(loop.getTiedLoopYieldedValue(arg)->get().getDefiningOp())) return true;
       } else if (Operation* op = value.getDefiningOp(); !isa<LoadOp, GatherOp>(op)) {
         pending.append(op->operand_begin(), op->operand_end());
