@@ -389,10 +389,12 @@ bool lacksRegistersForPrograms(const KernelBinary& first, const Learnt& learnt) 
 /// Another choice that what came of the first shows to be worth a try: the options that make it, and why it is the
 /// better one if it is kept.
 struct OtherChoice {
+  enum Kind { warps, settledOperands, withoutRoles, fewerPrograms };
+  Kind kind;
   CompileOptions with;
+
   bool isTaken(const KernelBinary& first, const KernelBinary& other, const Target& target) const;
   std::string why(const KernelBinary& first, const KernelBinary& other, const Target& target) const;
-  enum Kind { warps, settledOperands, withoutRoles, fewerPrograms } kind;
 };
 
 /// What is tried, one after the other until one is taken.
@@ -400,7 +402,7 @@ std::vector<OtherChoice> otherChoices(const KernelBinary& first, const Learnt& l
                                       const Target& target, const CompileOptions& options) {
   std::vector<OtherChoice> choices;
   auto add = [&](OtherChoice::Kind kind) -> CompileOptions& {
-    choices.push_back({options, kind});
+    choices.push_back({kind, options});
     return choices.back().with;
   };
   if (const int warps = areWarpsOurs ? warpsToTry(first, learnt, target) : 0) {

@@ -53,7 +53,8 @@ class Tensor {
   [[nodiscard]] Tile load(std::array<Expr, R> offsets, Shape shape, BoxLoad options = {},
                           SrcLoc loc = SrcLoc::current()) const {
     return detail::make_tile(
-        detail::load_box(view_, operands(offsets).data(), R, shape, options.pad, options.mask, options.cache, loc), loc);
+        detail::load_box(view_, operands(offsets).data(), R, shape, options.pad, options.mask, options.cache, loc),
+        loc);
   }
   template <class I>
   Tile operator[](const I&) const {

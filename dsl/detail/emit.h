@@ -120,14 +120,16 @@ Value bound(const Operand& table, const Operand&, bool upper);
 // ---- memory
 Value load(const Operand& pointer, const Operand& mask, const Operand& other, Cache);
 void store(const Operand& pointer, const Operand& value, const Operand& mask, Cache);
-Value load_box(Value view, const Operand* offsets, int rank, const Shape&, double pad, const Operand& mask, Cache, SrcLoc);
+Value load_box(Value view, const Operand* offsets, int rank, const Shape&, double pad, const Operand& mask, Cache,
+               SrcLoc);
 Value narrow_view(Value view, int dim, const Operand& begin, const Operand& length, SrcLoc);
 Value select_view(Value view, int dim, const Operand& index, SrcLoc);
 void store_box(Value view, const Operand* offsets, int rank, const Operand& value, const Operand& mask, Cache, SrcLoc);
 void add_to_box(Value view, const Operand* offsets, int rank, const Operand& value, SrcLoc);
 Value gather_rows(Value view, const Operand& rows, const Operand& column, int64_t columns, double pad,
                   const Operand& mask, Cache);
-void scatter_rows(Value view, const Operand& rows, const Operand& column, const Operand& value, const Operand& mask, Cache);
+void scatter_rows(Value view, const Operand& rows, const Operand& column, const Operand& value, const Operand& mask,
+                  Cache);
 Value view_dim(Value view, int dim, DType as, SrcLoc);
 Value view_stride(Value view, int dim, SrcLoc);
 Value view_pointer(Value view, SrcLoc);

@@ -169,7 +169,8 @@ const char* kTwoLoops = R"(
       scf.yield %e : ACC
     })";
 
-/// Loops with tiles of other sizes, which share a ring: each asks for more stages than rings of their own have room for.
+/// Loops with tiles of other sizes, which share a ring: each asks for more stages than rings of their own have room
+/// for.
 const char* kTwoSizes = R"(
     %h = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %zero) -> (ACC) : i32 {
       %sa = tile.load_shared %a[%x, %k : i32, i32] BOX // A

@@ -52,30 +52,33 @@ bool belongsToReader(Operation* op) {
   return tile.getElementType().isInteger() && isPure(op) && !isa<ConvertOp, TransOp>(op);
 }
 
-/// Whether the result is made of what the iteration before loaded, and of nothing else: exchanged between threads, and
-/// computed with. Behind a product, that work is done while the product runs.
-bool isOfEarlyLoads(Operation* op) {
-  if (op->getNumRegions() != 0 || op->getNumResults() != 1 || !isPure(op) || op->hasTrait<OpTrait::ConstantLike>() ||
-      !isa<RankedTensorType>(op->getResult(0).getType()))
-    return false;
+/// Ops of a loop's body whose results are made of what the iteration before loaded, and of nothing else: exchanged
+/// between threads, and computed with. Behind a product, that work is done while the product runs.
+llvm::DenseSet<Operation*> madeOfEarlyLoads(Block& block) {
+  llvm::DenseSet<Operation*> made;
+  auto loop = dyn_cast<scf::ForOp>(block.getParentOp());
+  if (!loop) return made;
   auto isLoadedBefore = [&](Value value) {
     auto arg = dyn_cast<BlockArgument>(throughRenames(value));
-    auto loop = arg ? dyn_cast<scf::ForOp>(arg.getOwner()->getParentOp()) : scf::ForOp();
-    if (!loop || arg.getOwner() != op->getBlock() || arg == loop.getInductionVar()) return false;
+    if (!arg || arg.getOwner() != &block || arg == loop.getInductionVar()) return false;
     Value next = loop.getTiedLoopYieldedValue(arg)->get();
-    return isa_and_nonnull<LoadOp, GatherOp>(next.getDefiningOp()) && next.getParentBlock() == op->getBlock();
+    return isa_and_nonnull<LoadOp, GatherOp>(next.getDefiningOp()) && next.getParentBlock() == &block;
   };
-  if (auto convert = dyn_cast<ConvertOp>(op)) return isLoadedBefore(convert.getSource());
-  if (!isElementwise(op)) return false;
-  bool isMade = false;
-  for (Value operand : op->getOperands()) {
-    Operation* from = operand.getDefiningOp();
-    if (from && from->getBlock() == op->getBlock() && isOfEarlyLoads(from))
-      isMade = true;
-    else if (from ? from->getBlock() == op->getBlock() && !isa<SplatOp>(from) : !isLoadedBefore(operand))
+  auto isMade = [&](Operation& op) {
+    if (auto convert = dyn_cast<ConvertOp>(op)) return isLoadedBefore(convert.getSource());
+    if (!isElementwise(&op) || op.getNumResults() != 1 || !isPure(&op) || op.hasTrait<OpTrait::ConstantLike>() ||
+        !isa<RankedTensorType>(op.getResult(0).getType()))
       return false;
-  }
-  return isMade;
+    auto isOf = [&](Value operand) { return made.contains(operand.getDefiningOp()); };
+    return llvm::any_of(op.getOperands(), isOf) && llvm::all_of(op.getOperands(), [&](Value operand) {
+             Operation* from = operand.getDefiningOp();
+             if (isOf(operand) || isLoadedBefore(operand)) return true;
+             return from && (from->getBlock() != &block || isa<SplatOp>(from));
+           });
+  };
+  for (Operation& op : block)
+    if (isMade(op)) made.insert(&op);
+  return made;
 }
 
 /// The first statement of the op's block that reads its result.
@@ -500,8 +503,9 @@ static bool mayWait(Operation* op, Operation* reader) {
 }
 
 void sinkToReaders(Block& block) {
+  const llvm::DenseSet<Operation*> early = madeOfEarlyLoads(block);
   for (Operation& op : llvm::make_early_inc_range(llvm::reverse(block))) {
-    const bool isNumber = isNumberRead(&op), isEarly = isOfEarlyLoads(&op);
+    const bool isNumber = isNumberRead(&op), isEarly = early.contains(&op);
     // Reads of stages keep their place: the stage is released behind it.
     if (!isNumber && !isEarly && (!isPure(&op) || !belongsToReader(&op))) continue;
     Operation* reader = firstReader(&op);

@@ -28,7 +28,7 @@ struct RingPlan {
   bool inLoop = false;  ///< filled several times while a program runs; otherwise once per program
   int stages = 1;       ///< the answer
   int beside = 0;       ///< stages on top of `wished` that are of use where there is room: products read as many
-  /// Of the stages chosen those that a loop was short of otherwise.
+  /// Those of the chosen stages that a loop may miss: others are beside what it asks for, or what is enough.
   int usefulStages() const { return std::min(stages, wished ? wished : kEnoughStages); }
 };
 struct StagingPlan {
