@@ -1,10 +1,10 @@
 // successive_loops.cpp - kernels whose loops of products stand one behind the other, with tiles of other types and
 // sizes: their copies take the same shared memory in turns.
-#include "tests/users/use.h"
+#include "tests/users/swept_attention.h"
 
 namespace {
 using namespace users;
-constexpr float kLog2e = 1.44269504f;
+using namespace swept_attention;
 
 // --- 1. columns of a product by what they need: most in int8, some in e4m3, the outliers in bf16
 struct PartsCfg {
@@ -111,45 +111,15 @@ Job both(Env& e) {
   const float scale = 1 / std::sqrt(float(D));
   const size_t size = size_t(H) * N * D;
   auto q = random<half>(e, size), k = random<half>(e, size), v = random<half>(e, size), g = random<half>(e, size);
-  std::vector<double> L(size_t(H) * N, 8.), delta(size_t(H) * N, .1), P, dP;
-  if (!e.big) {
-    P.resize(size_t(H) * N * N), dP = P;
-    for (int h = 0; h < H; ++h)
-      for (int i = 0; i < N; ++i) {
-        const size_t r = size_t(h) * N + i;
-        double sum = 0, dd = 0;
-        for (int n = 0; n <= i; ++n) {
-          double s = 0, x = 0;
-          for (int d = 0; d < D; ++d)
-            s += q[r * D + d] * k[(size_t(h) * N + n) * D + d], x += g[r * D + d] * v[(size_t(h) * N + n) * D + d];
-          sum += P[r * N + n] = std::exp(s * scale), dP[r * N + n] = x;
-        }
-        L[r] = std::log2(sum);
-        for (int n = 0; n <= i; ++n) P[r * N + n] /= sum, dd += P[r * N + n] * dP[r * N + n];
-        delta[r] = dd;
-      }
-  }
-  auto lse = filled<float>(e, size_t(H) * N, [&](size_t i) { return float(L[i]); });
-  auto dl = filled<float>(e, size_t(H) * N, [&](size_t i) { return float(delta[i]); });
+  const CausalGradients want(e, H, N, D, scale, q, k, v, g);
+  auto lse = filled<float>(e, size_t(H) * N, [&](size_t i) { return float(want.lse[i] * kLog2e); });
+  auto dl = filled<float>(e, size_t(H) * N, [&](size_t i) { return float(want.delta[i]); });
   auto dq = constant<half>(e, size, NAN), dk = constant<half>(e, size, NAN), dv = constant<half>(e, size, NAN);
   Job j;
   j.gflop = 7e-9 * H * D * double(N) * N;
   j.add(bwd_both, c, q.view(H, N, D), k.view(H, N, D), v.view(H, N, D), g.view(H, N, D), lse.view(H, N), dl.view(H, N),
         dq.view(H, N, D), dk.view(H, N, D), dv.view(H, N, D), scale);
-  j.check = [=]() -> std::string {
-    std::vector<double> wq(size), wk = wq, wv = wq;
-    for (int h = 0; h < H; ++h)
-      for (int i = 0; i < N; ++i)
-        for (int x = 0; x <= i; ++x) {
-          const size_t r = size_t(h) * N + i, n = size_t(h) * N + x;
-          const double p = P[r * N + x], ds = p * (dP[r * N + x] - delta[r]);
-          for (int d = 0; d < D; ++d)
-            wq[r * D + d] += scale * ds * k[n * D + d], wk[n * D + d] += scale * ds * q[r * D + d],
-                wv[n * D + d] += p * g[r * D + d];
-        }
-    auto a = agree(dv.now(), wv, 1e-2, 1e-2), b = agree(dk.now(), wk, 1e-2, 1e-2), d = agree(dq.now(), wq, 1e-2, 1e-2);
-    return !a.empty() ? "dv " + a : !b.empty() ? "dk " + b : !d.empty() ? "dq " + d : "";
-  };
+  j.check = [=] { return want.agree_with(dq.now(), dk.now(), dv.now()); };
   return j;
 }
 Register r2("bwd_both", both);
