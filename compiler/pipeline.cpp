@@ -16,6 +16,7 @@
 #include "compiler/gpu/rings/register_plan.h"
 #include "compiler/gpu/small_steps.h"
 #include "compiler/host/host.h"
+#include "compiler/other_choices.h"
 #include "compiler/targets/host.h"
 #include "compiler/targets/nvptx.h"
 #include "compiler/transforms/transforms.h"
@@ -338,13 +339,6 @@ class GpuPasses {
   mlir::OwningOpRef<mlir::ModuleOp> spare_;
 };
 
-/// What the passes learn of another choice that may be worth a try.
-struct Learnt {
-  bool fitsOneWarp = false;  ///< stepsFitOneWarp
-  bool isCrowded = false;    ///< kCrowdedAttr
-  bool isStraight = false;   ///< products, and none in a loop: what spills does so once
-};
-
 /// GPU passes and the assembler. `given`: the module as it came, which the passes rewrite.
 Result<KernelBinary> compileGpuOnce(mlir::ModuleOp module, mlir::ModuleOp given, mlir::func::FuncOp kernel,
                                     KernelBinary binary, const Target& target, const CompileOptions& options,
@@ -358,95 +352,6 @@ Result<KernelBinary> compileGpuOnce(mlir::ModuleOp module, mlir::ModuleOp given,
   binary.varies_with_grid = passes.kernel()->hasAttr(kVariesWithGridAttr);
   observer.dump("gpu", passes.module().getOperation());
   return assembleGpu(passes.module(), passes.kernel(), std::move(binary), target, options, observer, diagnostics);
-}
-
-bool hasRoles(const KernelBinary& binary) { return binary.persistent || !binary.tensor_maps.empty(); }
-
-/// Another number of warps that is worth a try, where nobody said how many there are; 0: none.
-int warpsToTry(const KernelBinary& first, const Learnt& learnt, const Target& target) {
-  const int fewBytes = learnt.isStraight ? 96 : 64;
-  const int warps = static_cast<int>(first.threads) / target.lanes;
-  if (learnt.fitsOneWarp) return 1;
-  return spilledBytes(first.resources) > fewBytes && !hasRoles(first) && warps >= 4 &&
-                 2 * warps * target.lanes <= target.maxThreads
-             ? 2 * warps
-             : 0;
-}
-
-/// Whether consumers of roles hold more than they have registers for, so that threads without a producer beside them
-/// may do better: products that the assembler lets wait for each other, or many words in memory.
-bool lacksRegistersForRoles(const KernelBinary& first) {
-  constexpr int kManyBytes = 256;
-  return hasRoles(first) && (serialises(first.resources) || spilledBytes(first.resources) > kManyBytes);
-}
-
-/// Whether consumers of roles spill because many programs share the registers.
-bool lacksRegistersForPrograms(const KernelBinary& first, const Learnt& learnt) {
-  constexpr int kFewBytes = 48;
-  return learnt.isCrowded && spilledBytes(first.resources) > kFewBytes;
-}
-
-/// Another choice that what came of the first shows to be worth a try: the options that make it, and why it is the
-/// better one if it is kept.
-struct OtherChoice {
-  enum Kind { warps, settledOperands, withoutRoles, fewerPrograms };
-  Kind kind;
-  CompileOptions with;
-
-  bool isTaken(const KernelBinary& first, const KernelBinary& other, const Target& target) const;
-  std::string why(const KernelBinary& first, const KernelBinary& other, const Target& target) const;
-};
-
-/// What is tried, one after the other until one is taken.
-std::vector<OtherChoice> otherChoices(const KernelBinary& first, const Learnt& learnt, bool areWarpsOurs,
-                                      const Target& target, const CompileOptions& options) {
-  std::vector<OtherChoice> choices;
-  auto add = [&](OtherChoice::Kind kind) -> CompileOptions& {
-    choices.push_back({kind, options});
-    return choices.back().with;
-  };
-  if (const int warps = areWarpsOurs ? warpsToTry(first, learnt, target) : 0) {
-    add(OtherChoice::warps).numWarps = warps;
-    return choices;
-  }
-  if (serialises(first.resources) && options.registerOperandsInFlight.value_or(true))
-    add(OtherChoice::settledOperands).registerOperandsInFlight = false;
-  if (lacksRegistersForRoles(first))
-    add(OtherChoice::withoutRoles).useTma = false;
-  else if (lacksRegistersForPrograms(first, learnt))
-    add(OtherChoice::fewerPrograms).crowdedRoles = false;
-  return choices;
-}
-
-/// Twice as many warps, or fewer programs with roles: if they spill a quarter or less of what the first did. One warp:
-/// if it does not spill, and as many programs as a multiprocessor can have, have the registers (few programs have
-/// them). Without roles: if it spills a quarter or less, and its products run on. Operands that no product reads when
-/// the next iteration begins: if products then run on, and little is spilled for it.
-bool OtherChoice::isTaken(const KernelBinary& first, const KernelBinary& other, const Target& target) const {
-  constexpr int kPrograms = 32, kLittle = 128;
-  const int before = spilledBytes(first.resources), now = spilledBytes(other.resources);
-  if (kind == settledOperands) return !serialises(other.resources) && now <= before + kLittle;
-  if (hasRoles(first) && !hasRoles(other)) return !serialises(other.resources) && 4 * now <= before;
-  if (other.threads >= first.threads) return 4 * now <= before;
-  return now <= before &&
-         (with.fewPrograms ||
-          (other.resources.registers > 0 &&
-           static_cast<uint32_t>(other.resources.registers * target.lanes * kPrograms) <= target.registersPerSm));
-}
-
-std::string OtherChoice::why(const KernelBinary& first, const KernelBinary& other, const Target& target) const {
-  const std::string spilled = std::to_string(spilledBytes(first.resources)) + " bytes";
-  if (kind == settledOperands)
-    return "products end with their iteration: where some run on that read registers, the assembler lets all of them "
-           "wait for each other";
-  if (hasRoles(first) && !hasRoles(other))
-    return serialises(first.resources)
-               ? "no producer warps: consumers have too few registers, and products wait for each other"
-               : "no producer warps: consumers spill " + spilled;
-  if (hasRoles(first)) return "fewer programs on a multiprocessor: consumers of more spill " + spilled;
-  const int warps = static_cast<int>(other.threads) / target.lanes;
-  return warps == 1 ? "one warp: steps of a loop are too small for several, which would wait for each other"
-                    : std::to_string(warps) + " warps: threads of half as many spill " + spilled;
 }
 
 /// Roles, and the number of warps where it was our choice, are chosen before anything is known of layouts and registers:
@@ -551,7 +456,7 @@ class AskedRoles {
   }
 
   void warn(const Result<KernelBinary>& code, const Target& target) const {
-    if (!options_.onRemark || !options_.useTma || !target.hasTma || !code || hasRoles(*code)) return;
+    if (!options_.onRemark || !options_.useTma || !target.hasTma || !code || isOfRoles(*code)) return;
     for (const SourcePlace& at : places_)
       options_.onRemark({Severity::warning, "this loop asks for producer warps and gets none" + why_, at.file, at.line,
                          at.column, {}});

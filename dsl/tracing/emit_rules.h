@@ -35,8 +35,7 @@ Shape shape_of(mlir::Value v);
 bool valid_shape(Tracer& t, const Shape& s, SrcLoc loc);
 /// Equal ranks, sizes equal or 1; or one a scalar.
 bool broadcast_shapes(Tracer& t, const Shape& a, const Shape& b, SrcLoc loc, Shape& out);
-/// The shape of a box's tile with dims of size 1 where offsets drop one, without leading ones. Nothing: it has too
-/// many.
+/// The shape of a box's tile with dims of size 1 where offsets drop one, without leading ones; none for too many dims.
 std::optional<Shape> with_dropped_dims(const Operand* offsets, int rank, const Shape& shape);
 /// Error of a box with more dims than the tensor has beside those with `only`; `found` is what was given.
 void too_many_dims(Tracer& t, const Operand* offsets, int rank, const std::string& found, SrcLoc loc);

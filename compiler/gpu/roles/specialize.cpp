@@ -157,7 +157,9 @@ class Specializer {
   }
 
   std::optional<RoleDecisions> decideAmongHosts(const std::vector<BulkStore>& stores, int numWarps) {
-    std::optional<RoleDecisions> plan = decide(RingGroups(func_, byThreads_, turned_), stores, numWarps);
+    RingGroups groups(func_, byThreads_, turned_);
+    const int numRings = groups.numRings();
+    std::optional<RoleDecisions> plan = decide(std::move(groups), stores, numWarps);
     // A tile that only a branch reads is usually acquired in the branch. If a loop is short of stages, a tile stored
     // behind the branch may leave through its stage (its "host"); the stage is then acquired on every path.
     if (!plan || hasAloneRing(plan->memory)) {
@@ -175,7 +177,7 @@ class Specializer {
     }
     // Loops one behind the other need their rings one at a time.
     RingGroups shared(func_, byThreads_, turned_, {}, Turns::none, Alike::fills);
-    if (shared.numRings() < RingGroups(func_, byThreads_, turned_).numRings()) {
+    if (shared.numRings() < numRings) {
       std::optional<RoleDecisions> other = decide(std::move(shared), stores, numWarps);
       if (other && (!plan || hasMoreRoom(*other, *plan))) plan = std::move(other);
     }
